@@ -1,0 +1,38 @@
+"""Identifiers that sort by the time they were made.
+
+48 bits of milliseconds since 1970 and 80 random bits, written as 26 characters of Crockford's base 32 (the ULID
+layout). Sorting the text sorts by time; within one millisecond the random part is counted up, so that one process
+never makes two identifiers out of order.
+"""
+
+import os
+import threading
+import time
+
+_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_PAIRS = [high + low for high in _DIGITS for low in _DIGITS]
+_RANDOM_LIMIT = 1 << 80
+
+_lock = threading.Lock()
+_last_ms = 0
+_last_random = 0
+
+
+def sortable_id(prefix: str = "") -> str:
+    """Return ``prefix`` followed by 26 characters that sort by time; unguessable from any other identifier."""
+    global _last_ms, _last_random
+    with _lock:
+        now = time.time_ns() // 1_000_000
+        if now > _last_ms:
+            _last_ms = now
+            # The top bit stays clear, so that counting up within a millisecond cannot overflow.
+            _last_random = int.from_bytes(os.urandom(10)) >> 1
+        else:
+            # The clock stood still or went back: keep the last time and count up by an unguessable step.
+            _last_random += 1 + int.from_bytes(os.urandom(4))
+            if _last_random >= _RANDOM_LIMIT:
+                _last_ms += 1
+                _last_random = int.from_bytes(os.urandom(10)) >> 1
+        value = (_last_ms << 80) | _last_random
+    # 26 digits of 5 bits hold 130 bits: two more than the value has.
+    return prefix + "".join([_PAIRS[(value >> shift) & 0x3FF] for shift in range(120, -1, -10)])
