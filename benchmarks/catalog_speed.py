@@ -1,0 +1,293 @@
+"""How fast the catalog answers, how long it takes to build and what it weighs, next to SQL databases.
+
+    python benchmarks/catalog_speed.py                     200,000 listings
+    python benchmarks/catalog_speed.py --listings 1000000
+    python benchmarks/catalog_speed.py --listings 550      the demo's size
+
+Every listing and every question comes from a fixed seed. SQLite answers the same questions from a table with an index
+on each column that is asked about; PostgreSQL does when psycopg is installed and `FORECOURT_TEST_POSTGRES` (or a
+server on localhost) takes connections. Totals are compared, so that no one is fast by being wrong.
+"""
+
+import argparse
+import gc
+import json
+import os
+import random
+import resource
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from forecourt.catalog import Catalog, Listing
+from forecourt.model import Filters, Sort
+
+MAKES = {
+    make: [f"{make[:2]}{model}" for model in models.split()]
+    for make, models in {
+        "Toyota": "Camry Corolla RAV4 Highlander Tacoma Tundra Prius Sienna 4Runner",
+        "Honda": "Civic Accord CR-V HR-V Pilot Odyssey Ridgeline Passport",
+        "Ford": "F-150 Escape Explorer Edge Mustang Bronco Maverick Ranger Transit",
+        "Chevrolet": "Silverado Equinox Traverse Tahoe Suburban Malibu Colorado Blazer",
+        "Nissan": "Altima Rogue Sentra Pathfinder Frontier Murano Versa Leaf",
+        "Hyundai": "Elantra Sonata Tucson Santa-Fe Palisade Kona Ioniq-5",
+        "Kia": "Forte K5 Sportage Sorento Telluride Soul EV6",
+        "Jeep": "Wrangler Cherokee Compass Gladiator Renegade",
+        "Subaru": "Outback Forester Crosstrek Impreza Ascent WRX",
+        "BMW": "3-Series 5-Series X1 X3 X5 i4 iX",
+        "Mercedes-Benz": "C-Class E-Class GLC GLE EQB Sprinter",
+        "Volkswagen": "Jetta Tiguan Atlas Taos ID.4 Golf",
+        "Mazda": "CX-5 CX-30 CX-50 CX-90 Mazda3",
+        "Tesla": "Model-3 Model-Y Model-S Model-X",
+        "Volvo": "XC40 XC60 XC90 S60 V60",
+    }.items()
+}
+TRIMS = ["Base", "S", "SE", "SEL", "LE", "XLE", "Limited", "EX", "EX-L", "Touring", "Sport", "Premium", "Lariat"]
+BODIES = ["suv", "sedan", "truck", "coupe", "hatchback", "wagon", "minivan", "convertible"]
+COLORS = [
+    f"{shade} {color}".strip()
+    for shade in ("", "Crystal", "Midnight", "Lunar", "Platinum")
+    for color in ("Black", "White Pearl", "Silver", "Gray", "Blue", "Red", "Green")
+]
+FUELS = ["gas", "gas", "gas", "gas", "hybrid", "diesel", "phev", "bev"]
+WORDS = [
+    f"{start}{end}"
+    for start in ("cl", "el", "per", "lo", "ro", "su", "ta", "ve", "com", "pri")
+    for end in ("an", "ear", "ect", "ner", "low", "ster", "der", "port", "ition", "mary", "ble", "ness", "ment")
+]
+FEATURES = [f"{kind} {part}" for kind in ("Heated", "Power", "Smart", "Rear", "Premium", "Adaptive", "Dual", "Auto")
+            for part in ("Seats", "Mirrors", "Camera", "Audio", "Lights", "Cruise", "Liftgate", "Climate")]  # fmt: skip
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def listings(count: int, seed: int = 2026) -> Iterator[Listing]:
+    """Yield `count` listings of twenty rooftops and four sellers, about a thousand bytes each."""
+    chance = random.Random(seed)
+    makes = list(MAKES)
+    for number in range(count):
+        make = makes[min(int(chance.expovariate(0.25)), len(makes) - 1)]
+        condition = chance.choice(["new", "used", "used", "cpo"])
+        year = 2026 - (0 if condition == "new" else min(int(chance.expovariate(0.25)), 20))
+        rooftop = chance.randrange(20)
+        features = chance.sample(FEATURES, 8)
+        fuel = chance.choice(FUELS)
+        vehicle: dict[str, Any] = {
+            "vin": f"{chance.randrange(36**4):04X}{number:013d}"[:17],
+            "stock": f"{condition[0].upper()}{number:07d}",
+            "vehicle_id": f"veh_{number:08x}",
+            "dealer_id": f"dealer-{rooftop % 4}",
+            "rooftop": f"Example Motors {rooftop}",
+            "status": chance.choice(["available", "available", "available", "intransit", "pending"]),
+            "condition": condition,
+            "year": year,
+            "make": make,
+            "model": chance.choice(MAKES[make]),
+            "trim": chance.choice(TRIMS),
+            "body": chance.choice(BODIES),
+            "transmission": chance.choice(["automatic", "automatic", "cvt", "manual"]),
+            "driveline": chance.choice(["awd", "fwd", "rwd", "4wd"]),
+            "fuel": fuel,
+            "exterior_color": chance.choice(COLORS),
+            "interior_color": chance.choice(COLORS[:14]) + chance.choice([" Leather", " Cloth"]),
+            "mileage": chance.randrange(60) if condition == "new" else (2026 - year) * 9000 + chance.randrange(20000),
+            "features": features,
+            "feature_codes": [feature.lower().replace(" ", "_") for feature in features],
+            "description": " ".join(chance.choices(WORDS, k=30)),
+            "vdp_url": f"https://www.example.com/inventory/{number}",
+            "photos": [f"https://cdn.example.com/{number}/{photo}.jpg" for photo in range(4)],
+            "updated_at": (EPOCH + timedelta(seconds=chance.randrange(10**7))).isoformat(),
+        }
+        if chance.random() > 0.03:
+            vehicle["price"] = int(chance.lognormvariate(10.2, 0.5))
+            vehicle["msrp"] = vehicle["price"] + chance.randrange(4000)
+        if fuel in ("bev", "phev"):
+            vehicle["electric_range_mi"] = chance.randrange(20, 400)
+            vehicle["dc_fast_charge"] = fuel == "bev"
+            vehicle["charge_port"] = chance.choice(["nacs", "ccs"])
+        body = json.dumps(vehicle, separators=(",", ":")).encode()
+        yield Listing(f"lst_{number:010d}", f"dealer-{rooftop % 4}", body)
+
+
+def questions(count: int, seed: int = 7) -> list[tuple[Filters, Sort]]:
+    """Return searches as shoppers make them: one to four filters, most often by price."""
+    chance = random.Random(seed)
+    made = []
+    for _ in range(count):
+        make = chance.choice(list(MAKES))
+        conditions: list[Callable[[dict[str, Any]], None]] = [
+            lambda parts, make=make: parts["terms"].update(make=(make,)),  # type: ignore[misc]
+            lambda parts, make=make: parts["terms"].update(  # type: ignore[misc]
+                make=(make,), model=(chance.choice(MAKES[make]),)
+            ),
+            lambda parts: parts["at_most"].update(price=chance.randrange(12_000, 60_000, 500)),
+            lambda parts: parts["at_least"].update(year=chance.randrange(2015, 2026)),
+            lambda parts: parts["at_most"].update(mileage=chance.randrange(10_000, 90_000, 5000)),
+            lambda parts: parts["terms"].update(body=chance.sample(BODIES, chance.randint(1, 2))),
+            lambda parts: parts["terms"].update(condition=(chance.choice(["new", "used", "cpo"]),)),
+            lambda parts: parts["terms"].update(fuel=(chance.choice(["hybrid", "bev", "diesel"]),)),
+            lambda parts: parts["terms"].update(driveline=("AWD",)),
+        ]
+        parts: dict[str, Any] = {"terms": {}, "at_least": {}, "at_most": {}}
+        for condition in chance.sample(conditions, chance.randint(1, 4)):
+            condition(parts)
+        field = chance.choice(["price", "price", "price", "mileage", "year", "updated_at"])
+        made.append((Filters(**parts), Sort(field, chance.random() < 0.4)))
+    return made
+
+
+COLUMNS = [
+    *["make", "model", "trim", "condition", "transmission", "fuel", "driveline", "body", "exterior_color"],
+    *["interior_color", "rooftop", "status", "year", "price", "mileage", "electric_range_mi", "updated_at"],
+]
+COUNTED = COLUMNS[:13]
+
+
+def condition_sql(filters: Filters, mark: str) -> tuple[str, list[Any]]:
+    """Return a question as an SQL condition with its values."""
+    parts = ["true"]
+    values: list[Any] = []
+    for member, texts in filters.terms.items():
+        parts.append(f"{member} in ({', '.join([mark] * len(texts))})")
+        values += [text.lower() for text in texts]
+    for operator, bounds in ((">=", filters.at_least), ("<=", filters.at_most)):
+        for member, bound in bounds.items():
+            parts.append(f"{member} {operator} {mark}")
+            values.append(bound)
+    return " and ".join(parts), values
+
+
+class Database:
+    """A table of the same listings behind any driver that speaks DB-API."""
+
+    def __init__(self, name: str, connection: Any, mark: str, body: str) -> None:
+        self.name, self.connection, self.mark, self.body = name, connection, mark, body
+
+    def fill(self, stock: Iterator[Listing]) -> None:
+        cursor = self.connection.cursor()
+        kinds = ["text"] * 12 + ["integer"] * 4 + ["text"]
+        columns = ", ".join(f"{column} {kind}" for column, kind in zip(COLUMNS, kinds, strict=True))
+        cursor.execute(f"create temporary table catalog_speed (id text primary key, body {self.body}, {columns})")
+        marks = ", ".join([self.mark] * (len(COLUMNS) + 2))
+        batch: list[tuple[Any, ...]] = []
+        for listing in stock:
+            vehicle = json.loads(listing.body)
+            values = [vehicle.get(column) for column in COLUMNS]
+            batch.append((listing.listing_id, listing.body, *[v.lower() if isinstance(v, str) else v for v in values]))
+            if len(batch) == 5000:
+                cursor.executemany(f"insert into catalog_speed values ({marks})", batch)
+                batch.clear()
+        if batch:
+            cursor.executemany(f"insert into catalog_speed values ({marks})", batch)
+        for column in COLUMNS:
+            cursor.execute(f"create index catalog_speed_{column} on catalog_speed ({column}, id)")
+        cursor.execute("analyze")
+
+    def search(self, filters: Filters, sort: Sort) -> int:
+        where, values = condition_sql(filters, self.mark)
+        way = "desc" if sort.descending else "asc"
+        cursor = self.connection.cursor()
+        cursor.execute(f"select count(*) from catalog_speed where {where}", values)
+        total: int = cursor.fetchone()[0]
+        order = f"{sort.field} is null, {sort.field} {way}, id"
+        cursor.execute(f"select body from catalog_speed where {where} order by {order} limit 20", values)
+        cursor.fetchall()
+        return total
+
+    def facets(self, filters: Filters) -> None:
+        where, values = condition_sql(filters, self.mark)
+        cursor = self.connection.cursor()
+        for column in COUNTED:
+            cursor.execute(f"select {column}, count(*) from catalog_speed where {where} group by 1 order by 2", values)
+            cursor.fetchall()
+        cursor.execute(f"select min(price), max(price), min(mileage), max(mileage) from catalog_speed where {where}",
+                       values)  # fmt: skip
+        cursor.fetchall()
+
+
+def databases() -> Iterator[Database]:
+    """Yield SQLite, and PostgreSQL where one is to be had."""
+    yield Database("SQLite", sqlite3.connect(""), "?", "blob")
+    try:
+        import psycopg  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        return
+    address = os.environ.get("FORECOURT_TEST_POSTGRES", "host=localhost connect_timeout=2")
+    try:
+        connection = psycopg.connect(address)
+    except psycopg.Error:
+        return
+    yield Database("PostgreSQL", connection, "%s", "bytea")
+
+
+def measure(ask: Callable[[Any], Any], asked: Sequence[Any], budget: float = 8.0) -> str:
+    """Return the median and the 99th percentile of asking every question, in milliseconds."""
+    taken = []
+    until = time.perf_counter() + budget
+    for each in asked:
+        started = time.perf_counter()
+        ask(each)
+        taken.append(time.perf_counter() - started)
+        if time.perf_counter() > until:
+            break
+    taken.sort()
+    return (
+        f"p50 {taken[len(taken) // 2] * 1000:8.3f} ms   p99 {taken[len(taken) * 99 // 100] * 1000:8.3f} ms"
+        f"   ({len(taken)} questions)"
+    )
+
+
+def resident(kind: str = "VmRSS") -> float:
+    """Return this process's resident memory in MiB: all of it, or only what no file backs ("RssAnon")."""
+    try:
+        with open("/proc/self/status") as status:
+            return next(int(line.split()[1]) / 1024 for line in status if line.startswith(kind))
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def held(before: tuple[float, float]) -> str:
+    """Return what this process has come to hold since `before`."""
+    return f"{resident() - before[0]:.0f} MiB, of it {resident('RssAnon') - before[1]:.0f} MiB not file-backed"
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description="Measure the catalog next to SQL databases.")
+    parser.add_argument("--listings", type=int, default=200_000)
+    parser.add_argument("--questions", type=int, default=2000)
+    parser.add_argument("--alone", action="store_true", help="leave the databases out")
+    chosen = parser.parse_args()
+    asked = questions(chosen.questions)
+    gc.collect()
+    before = resident(), resident("RssAnon")
+    started = time.perf_counter()
+    catalog = Catalog.build(listings(chosen.listings))
+    whole = time.perf_counter() - started
+    started = time.perf_counter()
+    size = sum(len(listing.body) for listing in listings(chosen.listings))
+    made = time.perf_counter() - started
+    gc.collect()
+    print(f"{len(catalog):,} listings, {size / 2**20:,.0f} MiB of bodies; built in {whole - made:.1f} s")
+    print(f"memory     {held(before)}, at most {resident('VmHWM') - before[0]:.0f} MiB while building")
+    catalog.facets(Filters())
+    print(f"{'Catalog':12} search  {measure(lambda q: catalog.search(q[0], q[1], limit=20), asked)}")
+    print(f"{'Catalog':12} facets  {measure(lambda q: catalog.facets(q[0]), asked)}")
+    words = [
+        Filters(text=text) for text in ("toy", "c", "cl", "honda suv", "mercedes benz black", "2024 awd pr s")
+    ] * 50
+    print(f"{'Catalog':12} words   {measure(lambda q: catalog.search(q, Sort('price'), limit=20), words)}")
+    print(f"memory now {held(before)}")
+    for database in () if chosen.alone else databases():
+        started = time.perf_counter()
+        database.fill(listings(chosen.listings))
+        print(f"{database.name:12} filled in {time.perf_counter() - started - made:.1f} s")
+        for filters, sort in asked[:20]:
+            assert database.search(filters, sort) == catalog.search(filters, sort, limit=20).total
+        print(f"{database.name:12} search  {measure(lambda q, d=database: d.search(*q), asked)}")  # type: ignore[misc]
+        print(f"{database.name:12} facets  {measure(lambda q, d=database: d.facets(q[0]), asked)}")  # type: ignore[misc]
+
+
+if __name__ == "__main__":
+    main()

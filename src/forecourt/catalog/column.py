@@ -1,0 +1,132 @@
+"""The columns of the index: values that are counted and filtered by, numbers, and orders to walk along."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import FrozenBitMap
+
+from forecourt.catalog.bitmap import EMPTY, Positions, Postings
+from forecourt.catalog.text import normalise
+
+__all__ = ["Codes", "NumberColumn", "Order", "TermColumn", "compact"]
+
+Codes = npt.NDArray[Any]
+"""One unsigned code a position; the greatest number of its type says that the listing has no value."""
+
+
+def compact(codes: npt.NDArray[Any], groups: int) -> Codes:
+    """Return codes from 0 to `groups` - 1, and -1 for none, in the narrowest type that holds them."""
+    return codes.astype(np.uint16 if groups < np.iinfo(np.uint16).max else np.uint32)
+
+
+class TermColumn:
+    """A member whose values are counted and matched whole. Spellings with one normal form are one value.
+
+    `values` are the ones shown, ascending; a value's place in it is its code. `codes` finds it by normal form and by the
+    spellings in use.
+    """
+
+    __slots__ = ("codes", "postings", "values")
+
+    def __init__(self, values: Sequence[str | int | bool], codes: Mapping[str | bool, int], postings: Postings) -> None:
+        self.values = values
+        self.codes = codes
+        self.postings = postings
+
+    def matching(self, texts: Sequence[str]) -> FrozenBitMap:
+        """Return the positions whose value is one of `texts`."""
+        codes = self.codes
+        found: FrozenBitMap | None = None
+        for text in texts:
+            code = codes.get(text)
+            if code is None and (code := codes.get(normalise(text))) is None:
+                continue
+            bitmap = self.postings.of(code)
+            found = bitmap if found is None else found | bitmap
+        return EMPTY if found is None else found
+
+    def saying(self, flag: bool) -> FrozenBitMap:
+        """Return the positions that say exactly `flag`."""
+        code = self.codes.get(flag)
+        return EMPTY if code is None else self.postings.of(code)
+
+
+class NumberColumn:
+    """A numeric member: its distinct values ascending, and each position's code among them."""
+
+    __slots__ = ("codes", "complete", "values")
+
+    def __init__(self, values: Sequence[int | float], codes: Codes) -> None:
+        self.values = values
+        self.codes = codes
+        self.complete = not bool((codes == np.iinfo(codes.dtype).max).any())
+
+    def span(self, at_least: float | None, at_most: float | None) -> tuple[int, int]:
+        """Return the codes, from the first up to the end, whose values lie within the bounds, both included.
+
+        Python compares integers of any size with floats exactly, so no bound is too large; a bound that is
+        not a number lets nothing through.
+        """
+        if at_least != at_least or at_most != at_most:
+            return 0, 0
+        first = 0 if at_least is None else bisect_left(self.values, at_least)
+        end = len(self.values) if at_most is None else bisect_right(self.values, at_most)
+        return first, end
+
+
+class Order:
+    """The positions sorted by one member, both ways. Those without a value come last in both, ties by
+    position.
+
+    `values` holds the distinct sort keys ascending, `starts` where the group of each begins in `ascending`
+    (and, at the end, where those without a value begin), `codes` each position's group.
+    """
+
+    __slots__ = ("ascending", "codes", "descending", "present", "starts", "values")
+
+    def __init__(self, values: Sequence[Any], codes: Codes) -> None:
+        self.values = values
+        self.codes = codes
+        groups = len(values)
+        counts = np.bincount(codes[codes != np.iinfo(codes.dtype).max], minlength=groups)
+        self.starts: npt.NDArray[np.uint32] = np.zeros(groups + 1, dtype=np.uint32)
+        np.cumsum(counts, out=self.starts[1:])
+        self.present = int(self.starts[-1])
+        self.ascending: Positions = codes.argsort(kind="stable").astype(np.uint32)
+        self.descending: Positions = self.descending_codes(codes).argsort(kind="stable").astype(np.uint32)
+
+    def descending_codes(self, codes: Codes) -> Codes:
+        """Return codes that ascend where the order descends; unsigned wrapping keeps "no value" last."""
+        flipped: Codes = codes.dtype.type(max(len(self.values) - 1, 0)) - codes
+        if not self.values:
+            flipped = codes
+        return flipped
+
+    def rank(self, key: Any, following: int, *, descending: bool) -> int:
+        """Return how much of the order lies at or before a place.
+
+        `key` is the place's sort key, None for no value; `following` is the first position with a greater id.
+        """
+        if key is None:
+            lacking = self.ascending[self.present :]
+            return self.present + int(np.searchsorted(lacking, following))
+        group = bisect_left(self.values, key)
+        exact = group < len(self.values) and self.values[group] == key
+        if descending:
+            if not exact:
+                return self.present - int(self.starts[group])
+            start = self.present - int(self.starts[group + 1])
+            end = self.present - int(self.starts[group])
+            return start + int(np.searchsorted(self.descending[start:end], following))
+        start = int(self.starts[group])
+        if not exact:
+            return start
+        return start + int(np.searchsorted(self.ascending[start : int(self.starts[group + 1])], following))
+
+    def key(self, position: int) -> Any:
+        """Return the sort key of a position, None when it has no value."""
+        code = int(self.codes[position])
+        return self.values[code] if code < len(self.values) else None

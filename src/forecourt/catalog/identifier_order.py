@@ -1,0 +1,167 @@
+"""Identifiers: nearly every listing has its own, so their texts stay in the bodies and only an order is
+kept.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import Any, overload
+
+import msgspec
+import numpy as np
+
+from forecourt.catalog.bitmap import Positions
+from forecourt.catalog.bodies import Bodies
+from forecourt.catalog.column import Codes, compact
+from forecourt.catalog.text import normalise
+
+__all__ = ["IdentifierIntake", "Identifiers", "StockKeys"]
+
+_KEY_LIMIT = 64
+"""Bytes of a key that NumPy sorts by; what is longer is put right afterwards, so one long text costs
+little.
+"""
+
+
+class Identifiers:
+    """Positions ordered by the normal form of an identifying member; finding one reads some twenty bodies."""
+
+    __slots__ = ("_bodies", "_decode", "_member", "_order")
+
+    def __init__(self, member: str, order: Positions, bodies: Bodies) -> None:
+        self._member = member
+        self._order = order
+        self._bodies = bodies
+        self._decode = reader(member)
+
+    def find(self, text: str) -> Positions:
+        """Return the positions, ascending, whose identifier has the normal form of `text`."""
+        wanted = normalise(text)
+        ranks = range(self._order.size)
+        first = bisect_left(ranks, wanted, key=self._normal)
+        end = bisect_right(ranks, wanted, lo=first, key=self._normal)
+        return np.sort(self._order[first:end])
+
+    def _normal(self, rank: int) -> str:
+        return normalise(self._decode(self._bodies[int(self._order[rank])]))
+
+
+class StockKeys(Sequence[tuple[str, str]]):
+    """The distinct sort keys of an identifier, read from the first body of each group when they are asked
+    for.
+    """
+
+    __slots__ = ("_bodies", "_decode", "_firsts")
+
+    def __init__(self, member: str, firsts: Positions, bodies: Bodies) -> None:
+        self._firsts = firsts
+        self._bodies = bodies
+        self._decode = reader(member)
+
+    def __len__(self) -> int:
+        return int(self._firsts.size)
+
+    @overload
+    def __getitem__(self, group: int) -> tuple[str, str]: ...
+    @overload
+    def __getitem__(self, group: slice) -> list[tuple[str, str]]: ...
+    def __getitem__(self, group: int | slice) -> tuple[str, str] | list[tuple[str, str]]:
+        if isinstance(group, slice):
+            return [self[each] for each in range(*group.indices(len(self)))]
+        text = self._decode(self._bodies[int(self._firsts[group])])
+        return normalise(text), text
+
+
+class _Reader:
+    """Reads one text member of a body and skips the others."""
+
+    __slots__ = ("_decoder", "_member")
+
+    def __init__(self, member: str) -> None:
+        self._member = member
+        self._decoder = msgspec.json.Decoder(msgspec.defstruct("Member", [(member, str)]))
+
+    def __call__(self, body: bytes) -> str:
+        text: str = getattr(self._decoder.decode(body), self._member)
+        return text
+
+
+def reader(member: str) -> _Reader:
+    """Return what reads one text member of a body that is known to have it."""
+    return _Reader(member)
+
+
+class IdentifierIntake:
+    """Gathers one identifying member and sorts the positions by (normal form, text as written)."""
+
+    def __init__(self, member: str) -> None:
+        self._member = member
+        self._decode = reader(member)
+        self._keys: list[bytes] = []
+        self._positions: list[int] = []
+        self._key_chunks: list[np.ndarray[Any, np.dtype[np.bytes_]]] = []
+        self._position_chunks: list[Positions] = []
+        self._long: set[int] = set()
+
+    def add(self, position: int, text: str) -> None:
+        """Take the text of a position; a blank one is none."""
+        normal = normalise(text)
+        if not normal:
+            return
+        key = f"{normal}\0{text}".encode("utf-8", "surrogatepass")
+        if len(key) > _KEY_LIMIT or "\0" in text:
+            self._long.add(position)
+            key = key[:_KEY_LIMIT]
+        self._keys.append(key)
+        self._positions.append(position)
+
+    def close_chunk(self) -> None:
+        """Pack what came since the last time."""
+        if self._keys:
+            self._key_chunks.append(np.array(self._keys, dtype=np.bytes_))
+            self._position_chunks.append(np.array(self._positions, dtype=np.uint32))
+            self._keys, self._positions = [], []
+
+    def finish(self, bodies: Bodies) -> tuple[Positions, Positions]:
+        """Return the positions in order, and the rank at which each run of equal keys begins."""
+        self.close_chunk()
+        if not self._key_chunks:
+            return np.empty(0, dtype=np.uint32), np.empty(0, dtype=np.uint32)
+        keys = np.concatenate(self._key_chunks)
+        positions = np.concatenate(self._position_chunks)
+        self._key_chunks, self._position_chunks = [], []
+        order = keys.argsort(kind="stable")
+        keys = keys[order]
+        positions = positions[order]
+        changes = np.empty(keys.size, dtype=np.bool_)
+        changes[0] = True
+        np.not_equal(keys[1:], keys[:-1], out=changes[1:])
+        if self._long:
+            self._settle(positions, changes, bodies)
+        return positions, np.flatnonzero(changes).astype(np.uint32)
+
+    def _settle(self, positions: Positions, changes: np.ndarray[Any, np.dtype[np.bool_]], bodies: Bodies) -> None:
+        """Order by their whole keys the runs that a cut key made equal."""
+        starts = np.flatnonzero(changes).tolist()
+        runs = dict.fromkeys(
+            bisect_right(starts, rank) - 1
+            for rank in np.flatnonzero(np.isin(positions, np.fromiter(self._long, dtype=np.uint32))).tolist()
+        )
+        for run in runs:
+            start = starts[run]
+            end = starts[run + 1] if run + 1 < len(starts) else len(positions)
+            entries = []
+            for position in positions[start:end].tolist():
+                text = self._decode(bodies[position])
+                entries.append((normalise(text), text, position))
+            entries.sort()
+            for rank, entry in enumerate(entries, start):
+                positions[rank] = entry[2]
+                changes[rank] = rank == start or entry[:2] != entries[rank - start - 1][:2]
+
+    def codes(self, order: Positions, starts: Positions, count: int) -> Codes:
+        """Return each position's group among the equal keys, -1 for those without the member."""
+        groups = np.full(count, -1, dtype=np.int64)
+        if order.size:
+            lengths = np.diff(starts, append=np.uint32(order.size))
+            groups[order] = np.repeat(np.arange(starts.size), lengths)
+        return compact(groups, starts.size)
