@@ -1,0 +1,291 @@
+"""The five skills over a catalog, a store and the sellers they belong to.
+
+The agent knows no AAP version and no protocol: requests come as `forecourt.model` objects that a contract has checked
+and read, replies and errors go back the same way. The order in which refusals win is the agent's from the cursor on
+(CONTRACTS.md section 4, "Which code wins").
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from forecourt.catalog import Catalog
+from forecourt.cursor import Cursors
+from forecourt.errors import CODES, AAPError, Problem
+from forecourt.lead.consent import check_consent
+from forecourt.lead.seller import Seller
+from forecourt.lead.submit import Stock, replay, submit
+from forecourt.model import (
+    Capabilities,
+    DealerInformationReply,
+    DealerInformationRequest,
+    FacetsReply,
+    FacetsRequest,
+    Filters,
+    LeadReply,
+    LeadRequest,
+    Reply,
+    Request,
+    SearchReply,
+    SearchRequest,
+    VehicleReference,
+    VehicleReply,
+    VehicleRequest,
+    listing_id,
+)
+from forecourt.store import Store
+
+__all__ = ["Agent", "Caller"]
+
+_DESCRIBED: Final = ("make", "model", "trim", "condition")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, and what the endpoint that was asked may show.
+
+    `tenant` names the endpoint ("" is the whole deployment), `sellers` the dealer ids that it serves, None when it
+    serves all of them. `identity` is who the caller has proved to be, None for an anonymous one.
+    """
+
+    tenant: str = ""
+    sellers: tuple[str, ...] | None = None
+    identity: str | None = None
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Agent:
+    """Runs skills. `catalog` gives the index of the moment; `now` is the clock, replaced in tests."""
+
+    def __init__(
+        self,
+        sellers: Mapping[str, Seller],
+        catalog: Callable[[], Catalog],
+        store: Store,
+        cursors: Cursors,
+        capabilities: Capabilities,
+        now: Callable[[], datetime] = _utc_now,
+    ) -> None:
+        self._sellers = dict(sellers)
+        self._catalog = catalog
+        self._store = store
+        self._cursors = cursors
+        self._capabilities = capabilities
+        self._now = now
+
+    async def run(self, request: Request, caller: Caller) -> Reply:
+        """Run one skill. Raises AAPError for every refusal; StoreError when the database fails."""
+        match request:
+            case SearchRequest():
+                return self._search(request, caller)
+            case FacetsRequest():
+                dealers = self._dealers(request.dealer_id, caller)
+                return FacetsReply(self._catalog().facets(request.filters, dealers=dealers))
+            case VehicleRequest():
+                return await self._vehicle(request, caller)
+            case DealerInformationRequest():
+                seller = self._one_seller(request.dealer_id, caller)
+                return DealerInformationReply(seller.profile, self._capabilities)
+            case LeadRequest():
+                return LeadReply(await self._lead(request, caller))
+
+    # Sellers
+
+    def _dealers(self, dealer_id: str | None, caller: Caller) -> Collection[str] | None:
+        """Return whose listings may be looked at, None for everybody's."""
+        if dealer_id is not None:
+            return (self._allowed(dealer_id, caller).dealer_id,)
+        return caller.sellers
+
+    def _allowed(self, dealer_id: str, caller: Caller) -> Seller:
+        """Return the seller; one that is unknown and one that is not served here look the same."""
+        seller = self._sellers.get(dealer_id)
+        if seller is None or (caller.sellers is not None and dealer_id not in caller.sellers):
+            raise AAPError(
+                "DEALER_NOT_FOUND",
+                CODES["DEALER_NOT_FOUND"].message,
+                problems=[Problem("/dealer_id", "dealer", "is not a seller of this endpoint")],
+                hint=CODES["DEALER_NOT_FOUND"].hint,
+            )
+        return seller
+
+    def _served(self, caller: Caller) -> tuple[str, ...]:
+        return tuple(self._sellers) if caller.sellers is None else caller.sellers
+
+    def _one_seller(self, dealer_id: str | None, caller: Caller) -> Seller:
+        """Return the one seller that is meant; MISSING_REQUIRED_FIELD when there are several and none is named."""
+        if dealer_id is not None:
+            return self._allowed(dealer_id, caller)
+        served = self._served(caller)
+        if len(served) == 1:
+            return self._sellers[served[0]]
+        raise AAPError(
+            "MISSING_REQUIRED_FIELD",
+            problems=[
+                Problem(
+                    "",
+                    "required",
+                    "needs the field `dealer_id`",
+                    "Several sellers are served here; take the dealer_id from a listing.",
+                )
+            ],
+        )
+
+    # Inventory
+
+    def _search(self, request: SearchRequest, caller: Caller) -> SearchReply:
+        place = None
+        if request.cursor is not None:
+            place = self._cursors.resume(request.cursor, now=self._now().timestamp(), **_scope(request, caller))
+        dealers = self._dealers(request.dealer_id, caller)
+        limit = min(request.limit or self._capabilities.default_limit, self._capabilities.max_limit)
+        page = self._catalog().search(
+            request.filters, request.sort, skip=request.skip, limit=limit, after=place, dealers=dealers
+        )
+        cursor = None
+        if request.paged_by_cursor and page.last is not None:
+            cursor = self._cursors.issue(page.last, now=self._now().timestamp(), **_scope(request, caller))
+        return SearchReply(page.total, request.skip, limit, page.listings, cursor)
+
+    async def _vehicle(self, request: VehicleRequest, caller: Caller) -> VehicleReply:
+        dealers = self._dealers(request.dealer_id, caller)
+        return VehicleReply(await self._listing(request.vehicle, dealers, ""))
+
+    async def _listing(self, reference: VehicleReference, dealers: Collection[str] | None, location: str) -> bytes:
+        """Return the listing that is meant; the two ways of not having it are told apart by what was in stock once."""
+        listing = self._catalog().find(reference, dealers=dealers)
+        if listing is not None:
+            return listing
+        named = next(name for name in ("vin", "vehicle_id", "stock") if getattr(reference, name) is not None)
+        served = tuple(self._sellers) if dealers is None else tuple(dealers)
+        gone = await self._store.has_departed(served, reference)
+        code, phrase = (
+            ("VEHICLE_UNAVAILABLE", "names a vehicle that can no longer be offered")
+            if gone
+            else ("VEHICLE_NOT_FOUND", "names no listing of this endpoint")
+        )
+        raise AAPError(
+            code,
+            CODES[code].message,
+            problems=[Problem(f"{location}/{named}", "reference", phrase)],
+            hint=CODES[code].hint,
+        )
+
+    # Leads
+
+    async def _lead(self, request: LeadRequest, caller: Caller) -> bytes:
+        _check_test_drive(request)
+        now = self._now()
+        if request.dealer_id is None and len(served := self._served(caller)) > 1:
+            # The vehicle settles the seller, and may be sold or offered elsewhere since the lead was accepted.
+            for dealer_id in served:
+                receipt = await replay(self._store, self._sellers[dealer_id], request, caller.identity, now)
+                if receipt is not None:
+                    return receipt
+        seller = self._seller_of_lead(request, caller)
+        try:
+            check_consent(request.consent, request.customer, now)
+            stock = await self._vehicle_of_interest(request, seller)
+        except AAPError:
+            # A lead that was accepted before is answered as it was then, though its grant may have run out since and
+            # its vehicle may be sold.
+            receipt = await replay(self._store, seller, request, caller.identity, now)
+            if receipt is None:
+                raise
+            return receipt
+        return await submit(self._store, seller, request, stock, caller.identity, now)
+
+    def _seller_of_lead(self, request: LeadRequest, caller: Caller) -> Seller:
+        """Return who gets the lead: the seller that is named, else the one whose vehicle is."""
+        if request.dealer_id is None:
+            reference = _reference(request.part("vehicle_of_interest"))
+            listing = self._catalog().find(reference, dealers=self._served(caller)) if reference else None
+            if listing is not None:
+                return self._sellers[_members(listing).dealer_id]
+        return self._one_seller(request.dealer_id, caller)
+
+    async def _vehicle_of_interest(self, request: LeadRequest, seller: Seller) -> Stock:
+        """Find what the shopper is interested in.
+
+        Identifiers must name a listing. A description need not fit one, unless a test drive is asked for; it stands
+        for a listing only when it fits a single one.
+        """
+        vehicle = request.part("vehicle_of_interest")
+        if not vehicle:
+            return Stock()
+        reference = _reference(vehicle)
+        if reference:
+            return _stock(await self._listing(reference, (seller.dealer_id,), "/vehicle_of_interest"))
+        described = self._catalog().search(_described(vehicle), limit=2, dealers=(seller.dealer_id,)).listings
+        if not described and _is_test_drive(request):
+            raise AAPError(
+                "VEHICLE_NOT_FOUND",
+                CODES["VEHICLE_NOT_FOUND"].message,
+                problems=[Problem("/vehicle_of_interest", "reference", "describes no vehicle in stock")],
+                hint=CODES["VEHICLE_NOT_FOUND"].hint,
+            )
+        if len(described) == 1 and all(vehicle.get(member) for member in ("year", "make", "model")):
+            return _stock(described[0])
+        return Stock(None, _stock(described[0]).rooftop if described else None)
+
+
+def _scope(request: SearchRequest, caller: Caller) -> dict[str, Any]:
+    """Return what a cursor of this search is bound to."""
+    return {"request": request.fingerprint, "tenant": caller.tenant, "caller": caller.identity}
+
+
+def _is_test_drive(request: LeadRequest) -> bool:
+    appointment = request.part("appointment")
+    return appointment is not None and appointment["appointment_type"] == "test_drive"
+
+
+def _check_test_drive(request: LeadRequest) -> None:
+    if _is_test_drive(request) and not request.part("vehicle_of_interest"):
+        problem = Problem(
+            "",
+            "required",
+            "needs the field `vehicle_of_interest` for a test drive",
+            "Name the vehicle to drive, for example by its VIN.",
+        )
+        raise AAPError("MISSING_REQUIRED_FIELD", problems=[problem])
+
+
+def _reference(vehicle: Mapping[str, Any] | None) -> VehicleReference:
+    if not vehicle:
+        return VehicleReference()
+    named = {name: vehicle.get(name) for name in ("vin", "vehicle_id", "stock")}
+    return VehicleReference(
+        **{name: value for name, value in named.items() if isinstance(value, str) and value.strip()}
+    )
+
+
+def _described(vehicle: Mapping[str, Any]) -> Filters:
+    terms = {
+        member: [vehicle[member]]
+        for member in _DESCRIBED
+        if isinstance(vehicle.get(member), str) and vehicle[member].strip()
+    }
+    year = {"year": vehicle["year"]} if "year" in vehicle else {}
+    return Filters(terms, at_least=year, at_most=year)
+
+
+class _Members(msgspec.Struct):
+    """What the agent looks at in a listing's body."""
+
+    dealer_id: str
+    vehicle_id: str
+    rooftop: str | None = None
+
+
+_members = msgspec.json.Decoder(_Members).decode
+
+
+def _stock(listing: bytes) -> Stock:
+    members = _members(listing)
+    return Stock(listing_id(members.dealer_id, members.vehicle_id), members.rooftop)

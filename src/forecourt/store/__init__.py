@@ -1,0 +1,241 @@
+"""What must survive: one interface of domain operations, one implementation per database, SQL in files.
+
+`open_store(address)` finds the implementation by the address's scheme: `sqlite:PATH` is `forecourt.store.sqlite`.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+
+from forecourt.model import VehicleReference
+
+__all__ = [
+    "Booking",
+    "InventoryChange",
+    "LeadRecord",
+    "LeadTransaction",
+    "NewLead",
+    "Remembered",
+    "Secret",
+    "Store",
+    "StoreError",
+    "StoredListing",
+    "open_store",
+]
+
+Result = TypeVar("Result")
+
+
+class StoreError(Exception):
+    """The database did not do what was asked: nothing of the operation was kept, and it may be tried again.
+
+    Raised for every failure of a driver; the cause is chained and holds no data of a lead.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class StoredListing:
+    """One listing. `body` is the AAP Vehicle as compact JSON; the identifiers repeat what is in it.
+
+    What a store gives back has its identifiers as they are compared: in lower case, without surrounding spaces.
+    """
+
+    listing_id: str
+    dealer_id: str
+    rooftop: str
+    vin: str | None
+    vehicle_id: str | None
+    stock: str | None
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryChange:
+    """What replacing an inventory did, in listings."""
+
+    imported: int
+    changed: int
+    unchanged: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A key that was used before: the fingerprint of what it came with, and the receipt that was given."""
+
+    fingerprint: str
+    receipt: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Booking:
+    """An appointment to keep. Only a confirmed one has `start` and `end`, and only a confirmed one holds its slot."""
+
+    appointment_id: str
+    department: str
+    kind: str
+    status: str
+    start: datetime | None
+    end: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewLead:
+    """Everything that is stored for one accepted lead, in one transaction.
+
+    `business` and `grant` are JSON as it came; `person_keys` are hashes; `expires_at` is when its key may be forgotten.
+    """
+
+    lead_id: str
+    dealer_id: str
+    rooftop: str | None
+    listing_id: str | None
+    received_at: datetime
+    caller: str | None
+    person_keys: Collection[str]
+    vehicle_key: str
+    business: bytes
+    grant: bytes
+    receipt: bytes
+    booking: Booking | None
+    scope: str | None = None
+    key: str | None = None
+    fingerprint: str | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeadRecord:
+    """A lead as the dealer sees it."""
+
+    lead_id: str
+    dealer_id: str
+    rooftop: str | None
+    listing_id: str | None
+    status: str
+    received_at: str
+    business: bytes
+    grant: bytes
+    receipt: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A key of this deployment's own making."""
+
+    key_id: str
+    value: bytes
+
+
+class LeadTransaction(Protocol):
+    """What can be asked and done while a lead is decided. Everything is kept or nothing is.
+
+    No two transactions overlap in what they decide: what `recall`, `twin` and `busy` answer stays true until the
+    transaction ends, on every process that shares the store.
+    """
+
+    def recall(self, scope: str, key: str, now: datetime) -> Remembered | None:
+        """Return what `key` came with before in this scope, unless it has expired by `now`."""
+        ...
+
+    def twin(self, dealer_id: str, person_keys: Collection[str], vehicle_key: str, since: datetime) -> bytes | None:
+        """Return the receipt of the earliest lead since `since` of any of these persons about this vehicle."""
+        ...
+
+    def busy(self, dealer_id: str, rooftop: str, department: str, start: datetime, end: datetime) -> int:
+        """Return how many confirmed appointments overlap [start, end)."""
+        ...
+
+    def add(self, lead: NewLead) -> None:
+        """Keep the lead, its grant, its key and its appointment."""
+        ...
+
+
+class Store(Protocol):
+    """The database of a deployment. Any number of processes may share one; methods may be called concurrently."""
+
+    async def open(self) -> None:
+        """Connect, and bring the schema up to date under a lock that other processes respect."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what was begun and disconnect."""
+        ...
+
+    async def check(self) -> None:
+        """Raise StoreError unless the database can be read and written now."""
+        ...
+
+    async def inventory_generation(self) -> int:
+        """Return a number that grows with every change of any listing."""
+        ...
+
+    async def replace_listings(
+        self,
+        dealer_id: str,
+        rooftop: str | None,
+        listings: Iterable[StoredListing],
+        now: datetime,
+        check: Callable[[InventoryChange], None] | None = None,
+    ) -> InventoryChange:
+        """Make `listings` the whole stock of the seller (of one rooftop, if named), atomically.
+
+        `listings` is used up outside of the event loop, in memory that does not grow with its length; of several with
+        one id the last counts. Only what differs is written, in one short transaction. Listings that vanish are
+        remembered as departed. `check` is told what is about to change and refuses it by raising; what it raises, or
+        what `listings` raises, comes out and leaves the old stock.
+        """
+        ...
+
+    async def remember_departed(self, dealer_id: str, references: Iterable[VehicleReference], now: datetime) -> None:
+        """Remember listings as once known without ever having held them."""
+        ...
+
+    async def read_listings(self, take: Callable[[Iterable[StoredListing]], Result]) -> tuple[int, Result]:
+        """Give `take` every listing, ordered by listing id, as of one generation; return that and what it made.
+
+        `take` runs outside of the event loop and must use up the iterable before it returns.
+        """
+        ...
+
+    async def has_departed(self, dealer_ids: Collection[str], reference: VehicleReference) -> bool:
+        """Tell whether a listing named so was in stock once, of any of these sellers."""
+        ...
+
+    async def decide_lead(self, work: Callable[[LeadTransaction], Result]) -> Result:
+        """Run `work` in a transaction and return what it returns once that is durable; what it raises undoes it.
+
+        `work` may run outside of the event loop, is not run twice, and must not wait for anything.
+        """
+        ...
+
+    async def recall(self, scope: str, key: str, now: datetime) -> Remembered | None:
+        """Return what `key` came with before, without a transaction."""
+        ...
+
+    async def leads(self, dealer_id: str | None, limit: int) -> Sequence[LeadRecord]:
+        """Return the newest leads, at most `limit`."""
+        ...
+
+    async def lead(self, lead_id: str) -> LeadRecord | None:
+        """Return one lead with its grant."""
+        ...
+
+    async def secrets(self, purpose: str, make: Callable[[], Secret], now: datetime) -> Sequence[Secret]:
+        """Return the keys for `purpose`, newest first; the first caller makes the first one, for all processes."""
+        ...
+
+
+def open_store(address: str) -> Store:
+    """Return the store at `address`, not yet opened; ValueError when no implementation has its scheme."""
+    scheme = address.split(":", 1)[0].split("+", 1)[0].lower()
+    module: Any = None
+    if scheme in {module.name for module in pkgutil.iter_modules(__path__)}:
+        module = importlib.import_module(f"{__name__}.{scheme}")
+    if not hasattr(module, "STORE"):
+        raise ValueError("the store's address begins with the name of a database, for example sqlite:forecourt.db")
+    store: Store = module.STORE(address)
+    return store

@@ -1,0 +1,38 @@
+"""What every store keeps in one form so that it can be compared: identifiers of listings, and times as text."""
+
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+from forecourt.model import VehicleReference
+from forecourt.store import StoredListing
+
+__all__ = ["Row", "identifiers", "normal", "row", "time_text"]
+
+Row: TypeAlias = tuple[str, str, str, str | None, str | None, str | None, bytes]
+"""A listing as it is written: listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body."""
+
+
+def normal(identifier: str | None) -> str | None:
+    """Return an identifier as it is compared; a blank one is none.
+
+    Neither case nor surrounding spaces count, nor does U+0000, which is no part of any printed identifier and which
+    not every database can keep in text.
+    """
+    return None if identifier is None else identifier.replace("\0", "").strip().casefold() or None
+
+
+def identifiers(reference: VehicleReference) -> list[tuple[str, str]]:
+    """Return what a reference names, as (kind, value), the most specific first."""
+    named = (("vin", reference.vin), ("vehicle_id", reference.vehicle_id), ("stock", reference.stock))
+    return [(kind, value) for kind, given in named if (value := normal(given)) is not None]
+
+
+def row(listing: StoredListing) -> Row:
+    """Return a listing as it is written, its identifiers as they are compared."""
+    vin, vehicle_id, stock = normal(listing.vin), normal(listing.vehicle_id), normal(listing.stock)
+    return listing.listing_id, listing.dealer_id, listing.rooftop, vin, vehicle_id, stock, listing.body
+
+
+def time_text(moment: datetime) -> str:
+    """Return a time as UTC text of one width (microseconds and "Z"), so that text order is time order."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,154 @@
+-- name: lock
+SELECT pg_advisory_xact_lock(%s::bigint);
+
+-- name: lock_each
+-- One after the other, in the order of the array.
+SELECT pg_advisory_xact_lock(number) FROM unnest(%s::bigint[]) AS number;
+
+-- name: lock_shared
+SELECT pg_advisory_xact_lock_shared(%s::bigint);
+
+-- name: make_migrations
+CREATE TABLE IF NOT EXISTS migration (number integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL);
+
+-- name: migration
+SELECT 1 FROM migration WHERE number = %s;
+
+-- name: add_migration
+INSERT INTO migration VALUES (%s, %s, now());
+
+-- name: check
+-- Takes a lock that no import waits for, and with it a transaction number: a server that cannot write refuses that.
+SELECT generation FROM inventory FOR KEY SHARE;
+
+-- name: generation
+SELECT generation FROM inventory;
+
+-- name: next_generation
+UPDATE inventory SET generation = generation + 1;
+
+-- name: listings
+SELECT listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body FROM listing ORDER BY listing_id;
+
+-- name: stage_begin
+CREATE TEMP TABLE staged AS SELECT 0::bigint AS position, listing.* FROM listing WITH NO DATA;
+
+-- name: stage
+COPY staged (position, listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body) FROM STDIN (FORMAT BINARY);
+
+-- name: stage_last
+-- Of several with one id the last counts.
+DELETE FROM staged USING (
+    SELECT listing_id, max(position) AS last FROM staged GROUP BY listing_id HAVING count(*) > 1
+) AS several
+WHERE staged.listing_id = several.listing_id AND staged.position < several.last;
+
+-- name: stage_end
+ANALYZE staged (listing_id);
+
+-- name: compare
+-- imported, changed, unchanged, removed
+SELECT
+    count(*),
+    count(listing.listing_id) FILTER (WHERE staged.body <> listing.body OR staged.rooftop <> listing.rooftop),
+    count(listing.listing_id) FILTER (WHERE staged.body = listing.body AND staged.rooftop = listing.rooftop),
+    (
+        SELECT count(*) FROM listing
+        WHERE dealer_id = %(dealer_id)s AND (%(rooftop)s::text IS NULL OR rooftop = %(rooftop)s)
+          AND NOT EXISTS (SELECT FROM staged WHERE staged.listing_id = listing.listing_id)
+    )
+FROM staged LEFT JOIN listing USING (listing_id);
+
+-- name: depart
+INSERT INTO departed (dealer_id, kind, value, left_at)
+SELECT DISTINCT dealer_id, kind, value, %(now)s::timestamptz
+FROM listing, LATERAL (VALUES ('vin', vin), ('vehicle_id', vehicle_id), ('stock', stock)) AS named (kind, value)
+WHERE value IS NOT NULL
+  AND dealer_id = %(dealer_id)s AND (%(rooftop)s::text IS NULL OR rooftop = %(rooftop)s)
+  AND NOT EXISTS (SELECT FROM staged WHERE staged.listing_id = listing.listing_id)
+ON CONFLICT (dealer_id, kind, value) DO UPDATE SET left_at = excluded.left_at;
+
+-- name: remove_departed
+DELETE FROM listing
+WHERE dealer_id = %(dealer_id)s AND (%(rooftop)s::text IS NULL OR rooftop = %(rooftop)s)
+  AND NOT EXISTS (SELECT FROM staged WHERE staged.listing_id = listing.listing_id);
+
+-- name: take_staged
+-- Only what differs: ON CONFLICT would lock, and so write, every row that it meets.
+INSERT INTO listing (listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body)
+SELECT listing_id, staged.dealer_id, staged.rooftop, staged.vin, staged.vehicle_id, staged.stock, staged.body
+FROM staged LEFT JOIN listing USING (listing_id)
+WHERE listing.body IS NULL OR staged.body <> listing.body OR staged.rooftop <> listing.rooftop
+ON CONFLICT (listing_id) DO UPDATE SET
+    dealer_id = excluded.dealer_id, rooftop = excluded.rooftop, vin = excluded.vin,
+    vehicle_id = excluded.vehicle_id, stock = excluded.stock, body = excluded.body;
+
+-- name: remember_departed
+INSERT INTO departed (dealer_id, kind, value, left_at) VALUES (%s, %s, %s, %s)
+ON CONFLICT (dealer_id, kind, value) DO UPDATE SET left_at = excluded.left_at;
+
+-- name: has_departed
+SELECT EXISTS (
+    SELECT FROM departed JOIN unnest(%s::text[], %s::text[]) AS named (kind, value) USING (kind, value)
+    WHERE dealer_id = ANY(%s::text[])
+);
+
+-- name: recall
+SELECT fingerprint, receipt FROM idempotency WHERE scope = %s AND key = %s AND expires_at > %s;
+
+-- name: twin
+SELECT lead.receipt FROM lead_person JOIN lead USING (lead_id)
+WHERE lead_person.dealer_id = %s AND lead_person.person_key = ANY(%s::text[]) AND lead_person.received_at >= %s
+  AND lead.vehicle_key = %s
+ORDER BY lead_person.received_at, lead_id LIMIT 1;
+
+-- name: busy
+SELECT count(*) FROM appointment
+WHERE status = 'confirmed' AND dealer_id = %s AND rooftop = %s AND department = %s
+  AND starts_at < %s AND ends_at > %s;
+
+-- name: add
+-- One statement for everything, because each one costs the client as much as the server. A lead without a key has no
+-- scope, one without an appointment no appointment_id.
+WITH added AS (
+    INSERT INTO lead (
+        lead_id, dealer_id, rooftop, listing_id, status, received_at, caller, vehicle_key, business, receipt
+    )
+    VALUES (
+        %(lead_id)s, %(dealer_id)s, %(rooftop)s, %(listing_id)s, 'received', %(received_at)s, %(caller)s,
+        %(vehicle_key)s, %(business)s, %(receipt)s
+    )
+    RETURNING lead_id, dealer_id, rooftop, received_at, receipt
+), granted AS (
+    INSERT INTO consent_grant (lead_id, body) SELECT lead_id, %(grant)s FROM added
+), known AS (
+    INSERT INTO lead_person (dealer_id, person_key, received_at, lead_id)
+    SELECT dealer_id, person_key, received_at, lead_id FROM added, unnest(%(person_keys)s::text[]) AS person_key
+), remembered AS (
+    INSERT INTO idempotency (scope, key, fingerprint, lead_id, receipt, expires_at)
+    SELECT %(scope)s, %(key)s, %(fingerprint)s, lead_id, receipt, %(expires_at)s FROM added
+    WHERE %(scope)s::text IS NOT NULL
+    ON CONFLICT (scope, key) DO UPDATE SET
+        fingerprint = excluded.fingerprint, lead_id = excluded.lead_id,
+        receipt = excluded.receipt, expires_at = excluded.expires_at
+)
+INSERT INTO appointment (appointment_id, lead_id, dealer_id, rooftop, department, kind, status, starts_at, ends_at)
+SELECT
+    %(appointment_id)s, lead_id, dealer_id, rooftop, %(department)s, %(kind)s, %(status)s, %(start)s, %(end)s
+FROM added WHERE %(appointment_id)s::text IS NOT NULL;
+
+-- name: leads
+SELECT lead_id, dealer_id, rooftop, listing_id, status, received_at, business, consent_grant.body, receipt
+FROM lead JOIN consent_grant USING (lead_id)
+WHERE %(dealer_id)s::text IS NULL OR dealer_id = %(dealer_id)s
+ORDER BY received_at DESC, lead_id DESC LIMIT %(limit)s;
+
+-- name: lead
+SELECT lead_id, dealer_id, rooftop, listing_id, status, received_at, business, consent_grant.body, receipt
+FROM lead JOIN consent_grant USING (lead_id) WHERE lead_id = %s;
+
+-- name: secrets
+SELECT key_id, value FROM secret WHERE purpose = %s ORDER BY made_at DESC, key_id DESC;
+
+-- name: add_secret
+INSERT INTO secret (purpose, key_id, value, made_at) VALUES (%s, %s, %s, %s);

@@ -1,0 +1,481 @@
+"""One file, any number of processes on one machine: SQLite in WAL mode, every commit on the disk before it counts.
+
+All writing goes through one thread, which takes what has queued up and commits it together: each piece of work has
+its own savepoint, so that one failing leaves the others whole, and the answers are given only after the one commit
+that covers them all. Reading has connections of its own and never waits for writing.
+"""
+
+import asyncio
+import contextlib
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from forecourt.model import VehicleReference
+from forecourt.store import (
+    InventoryChange,
+    LeadRecord,
+    LeadTransaction,
+    NewLead,
+    Remembered,
+    Secret,
+    StoredListing,
+    StoreError,
+)
+from forecourt.store.comparable import identifiers, row, time_text
+from forecourt.store.statements import migrations, queries
+
+Result = TypeVar("Result")
+
+_BUSY_SECONDS: Final = 5.0
+"""How long to wait for another process that writes."""
+_GROUP: Final = 64
+"""How many pieces of work one commit covers at the most."""
+_QUEUE: Final = 4096
+"""How many pieces of work may wait; more are refused, so that memory stays bounded."""
+_READERS: Final = 4
+_WAL_PAUSE_SECONDS: Final = 0.02
+
+
+class SQLiteStore:
+    """The default store; `address` is "sqlite:PATH"."""
+
+    def __init__(self, address: str) -> None:
+        self._path = Path(address.split(":", 1)[1])
+        self._sql = queries("sqlite")
+        self._jobs: queue.Queue[tuple[Callable[[sqlite3.Connection], Any], Future[Any]] | None] = queue.Queue(_QUEUE)
+        self._writer: threading.Thread | None = None
+        self._readers: ThreadPoolExecutor | None = None
+        self._local = threading.local()
+        self._open_connections: list[sqlite3.Connection] = []
+
+    # Opening and closing
+
+    async def open(self) -> None:
+        """Make the file if there is none, migrate it, and start the writer."""
+        await asyncio.to_thread(self._migrate)
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="forecourt-read")
+        self._writer = threading.Thread(target=self._write_jobs, name="forecourt-write", daemon=True)
+        self._writer.start()
+
+    async def close(self) -> None:
+        """Finish the work that waits, then close every connection."""
+        if self._writer is not None:
+            writer, self._writer = self._writer, None
+            await asyncio.to_thread(self._jobs.put, None)
+            await asyncio.to_thread(writer.join)
+        if self._readers is not None:
+            readers, self._readers = self._readers, None
+            await asyncio.to_thread(readers.shutdown)
+        while self._open_connections:
+            self._open_connections.pop().close()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA foreign_keys = ON")
+            _enter_wal_mode(connection)
+            # FULL: a commit that was reported survives a loss of power, not only a crash of the process.
+            connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _migrate(self) -> None:
+        with _wrapped():
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.closing(self._connect()) as connection:
+                migrate(connection)
+
+    # Writing
+
+    def _write_jobs(self) -> None:
+        connection: sqlite3.Connection | None = None
+        running = True
+        while running:
+            group = [self._jobs.get()]
+            while len(group) < _GROUP:
+                try:
+                    group.append(self._jobs.get_nowait())
+                except queue.Empty:
+                    break
+            running = None not in group
+            jobs = [job for job in group if job is not None]
+            if not jobs:
+                continue
+            try:
+                if connection is None:
+                    connection = self._connect()
+                outcomes = _commit_together(connection, [work for work, _ in jobs])
+            except sqlite3.Error as error:
+                outcomes = [_Failure(_store_error(error))] * len(jobs)
+                # The next group starts afresh: a database that went away may be back by then.
+                if connection is not None:
+                    connection.close()
+                connection = None
+            for (_, future), outcome in zip(jobs, outcomes, strict=True):
+                if isinstance(outcome, _Failure):
+                    future.set_exception(outcome.error)
+                else:
+                    future.set_result(outcome)
+        if connection is not None:
+            connection.close()
+
+    async def _write(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        if self._writer is None:
+            raise StoreError("the store is not open")
+        future: Future[Result] = Future()
+        # Once queued, the work is done whether or not the caller is still there: it cannot be half cancelled.
+        future.set_running_or_notify_cancel()
+        try:
+            self._jobs.put_nowait((work, future))
+        except queue.Full:
+            raise StoreError("too much work is waiting for the database") from None
+        return await asyncio.wrap_future(future)
+
+    async def replace_listings(
+        self,
+        dealer_id: str,
+        rooftop: str | None,
+        listings: Iterable[StoredListing],
+        now: datetime,
+        check: Callable[[InventoryChange], None] | None = None,
+    ) -> InventoryChange:
+        """Stage the new stock in a temporary table, then write what differs in one transaction."""
+
+        if self._writer is None:
+            raise StoreError("the store is not open")
+
+        def work() -> InventoryChange:
+            with _driver_errors_wrapped(), contextlib.closing(self._connect()) as connection:
+                return _exchange(
+                    connection,
+                    self._sql,
+                    {"dealer_id": dealer_id, "rooftop": rooftop, "now": time_text(now)},
+                    listings,
+                    check,
+                )
+
+        return await asyncio.to_thread(work)
+
+    async def remember_departed(self, dealer_id: str, references: Iterable[VehicleReference], now: datetime) -> None:
+        """Remember identifiers as once in stock."""
+        rows = [
+            (dealer_id, kind, value, time_text(now))
+            for reference in references
+            for kind, value in identifiers(reference)
+        ]
+        await self._write(lambda connection: connection.executemany(self._sql["remember_departed"], rows) and None)
+
+    async def decide_lead(self, work: Callable[[LeadTransaction], Result]) -> Result:
+        """Run `work` on the writer's thread; no other writer of this file runs at the same time."""
+        return await self._write(lambda connection: work(_SQLiteLeadTransaction(connection, self._sql)))
+
+    async def secrets(self, purpose: str, make: Callable[[], Secret], now: datetime) -> Sequence[Secret]:
+        """Read the keys, making the first one if there is none."""
+
+        def work(connection: sqlite3.Connection) -> list[Secret]:
+            rows = connection.execute(self._sql["secrets"], (purpose,)).fetchall()
+            if rows:
+                return [Secret(*row) for row in rows]
+            secret = make()
+            connection.execute(self._sql["add_secret"], (purpose, secret.key_id, secret.value, time_text(now)))
+            return [secret]
+
+        return await self._write(work)
+
+    # Reading
+
+    async def _read(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        if self._readers is None:
+            raise StoreError("the store is not open")
+
+        def on_own_connection() -> Result:
+            with _wrapped():
+                connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+                if connection is None:
+                    connection = self._local.connection = self._connect()
+                    self._open_connections.append(connection)
+                try:
+                    return work(connection)
+                except sqlite3.Error:
+                    # The next read starts afresh, and a database that stays broken piles nothing up.
+                    self._local.connection = None
+                    self._open_connections.remove(connection)
+                    connection.close()
+                    raise
+
+        return await asyncio.get_running_loop().run_in_executor(self._readers, on_own_connection)
+
+    async def check(self) -> None:
+        """Take the write lock and give it back."""
+        await self._write(lambda connection: connection.execute(self._sql["generation"]).fetchone())
+
+    async def inventory_generation(self) -> int:
+        """Read the number that every change of the inventory counts up."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            generation: int = connection.execute(self._sql["generation"]).fetchone()[0]
+            return generation
+
+        return await self._read(work)
+
+    async def read_listings(self, take: Callable[[Iterable[StoredListing]], Result]) -> tuple[int, Result]:
+        """Read generation and listings in one read transaction, so that they belong together."""
+
+        def work(connection: sqlite3.Connection) -> tuple[int, Result]:
+            connection.execute("BEGIN")
+            try:
+                generation: int = connection.execute(self._sql["generation"]).fetchone()[0]
+                return generation, take(StoredListing(*row) for row in connection.execute(self._sql["listings"]))
+            finally:
+                connection.execute("ROLLBACK")
+
+        return await self._read(work)
+
+    async def has_departed(self, dealer_ids: Collection[str], reference: VehicleReference) -> bool:
+        """Look the identifiers up one by one, the most specific first."""
+
+        def work(connection: sqlite3.Connection) -> bool:
+            return any(
+                connection.execute(self._sql["has_departed"], (dealer_id, kind, value)).fetchone()
+                for dealer_id in dealer_ids
+                for kind, value in identifiers(reference)
+            )
+
+        return await self._read(work)
+
+    async def recall(self, scope: str, key: str, now: datetime) -> Remembered | None:
+        """Look a key up."""
+        return await self._read(
+            lambda connection: _SQLiteLeadTransaction(connection, self._sql).recall(scope, key, now)
+        )
+
+    async def leads(self, dealer_id: str | None, limit: int) -> Sequence[LeadRecord]:
+        """Read the newest leads."""
+        values = {"dealer_id": dealer_id, "limit": limit}
+        return await self._read(
+            lambda connection: [LeadRecord(*row) for row in connection.execute(self._sql["leads"], values)]
+        )
+
+    async def lead(self, lead_id: str) -> LeadRecord | None:
+        """Read one lead."""
+
+        def work(connection: sqlite3.Connection) -> LeadRecord | None:
+            row = connection.execute(self._sql["lead"], (lead_id,)).fetchone()
+            return LeadRecord(*row) if row else None
+
+        return await self._read(work)
+
+
+def _enter_wal_mode(connection: sqlite3.Connection) -> None:
+    """Switch a new file to WAL mode; an older one is in it already.
+
+    While another process writes, SQLite refuses the switch at once, however long it may wait for everything else. So
+    processes that open a new file together would fail.
+    """
+    until = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+                raise
+            time.sleep(_WAL_PAUSE_SECONDS)
+        else:
+            return
+
+
+class _SQLiteLeadTransaction:
+    """The questions and the answer of one lead, on the writer's connection."""
+
+    def __init__(self, connection: sqlite3.Connection, sql: dict[str, str]) -> None:
+        self._run = connection.execute
+        self._sql = sql
+
+    def recall(self, scope: str, key: str, now: datetime) -> Remembered | None:
+        row = self._run(self._sql["recall"], (scope, key, time_text(now))).fetchone()
+        return Remembered(*row) if row else None
+
+    def twin(self, dealer_id: str, person_keys: Collection[str], vehicle_key: str, since: datetime) -> bytes | None:
+        found: list[tuple[str, str, bytes]] = []
+        for person_key in person_keys:
+            values = (dealer_id, person_key, time_text(since), vehicle_key)
+            found += self._run(self._sql["twin"], values).fetchall()
+        return min(found)[2] if found else None
+
+    def busy(self, dealer_id: str, rooftop: str, department: str, start: datetime, end: datetime) -> int:
+        values = (dealer_id, rooftop, department, int(end.timestamp()), int(start.timestamp()))
+        count: int = self._run(self._sql["busy"], values).fetchone()[0]
+        return count
+
+    def add(self, lead: NewLead) -> None:
+        received_at = time_text(lead.received_at)
+        self._run(
+            self._sql["add_lead"],
+            (
+                lead.lead_id, lead.dealer_id, lead.rooftop, lead.listing_id, received_at, lead.caller,
+                lead.vehicle_key, lead.business, lead.receipt,
+            ),
+        )  # fmt: skip
+        self._run(self._sql["add_grant"], (lead.lead_id, lead.grant))
+        for person_key in lead.person_keys:
+            self._run(self._sql["add_person"], (lead.dealer_id, person_key, received_at, lead.lead_id))
+        if lead.scope is not None and lead.expires_at is not None:
+            expires_at = time_text(lead.expires_at)
+            self._run(
+                self._sql["remember_key"],
+                (lead.scope, lead.key, lead.fingerprint, lead.lead_id, lead.receipt, expires_at),
+            )
+        if lead.booking is not None:
+            booking = lead.booking
+            self._run(
+                self._sql["add_appointment"],
+                (
+                    booking.appointment_id, lead.lead_id, lead.dealer_id, lead.rooftop, booking.department,
+                    booking.kind, booking.status, _seconds(booking.start), _seconds(booking.end),
+                ),
+            )  # fmt: skip
+
+
+class _Failure:
+    """What a piece of work raised, kept until the group is committed."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+def _commit_together(connection: sqlite3.Connection, works: Sequence[Callable[[sqlite3.Connection], Any]]) -> list[Any]:
+    """Run each piece of work in a savepoint and commit once; a failure of the commit is everybody's."""
+    outcomes: list[Any] = []
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for work in works:
+            connection.execute("SAVEPOINT work")
+            try:
+                outcomes.append(work(connection))
+            except sqlite3.Error as error:
+                if not connection.in_transaction:
+                    # SQLite gave the whole transaction up (disk full, I/O error): nothing of the group is left.
+                    raise
+                connection.execute("ROLLBACK TO work")
+                outcomes.append(_Failure(_store_error(error)))
+            except BaseException as error:
+                connection.execute("ROLLBACK TO work")
+                outcomes.append(_Failure(error))
+            connection.execute("RELEASE work")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return outcomes
+
+
+def _exchange(
+    connection: sqlite3.Connection,
+    sql: dict[str, str],
+    scope: dict[str, str | None],
+    listings: Iterable[StoredListing],
+    check: Callable[[InventoryChange], None] | None,
+) -> InventoryChange:
+    run = connection.execute
+    run("PRAGMA temp_store = FILE")
+    run(sql["stage_begin"])
+    # The temporary table is a file of this connection's own: filling it holds no lock that leads wait for.
+    run("BEGIN")
+    connection.executemany(sql["stage"], map(row, listings))
+    run("COMMIT")
+    run("BEGIN IMMEDIATE")
+    try:
+        change = InventoryChange(*run(sql["compare"], scope).fetchone())
+        if check is not None:
+            check(change)
+        if change.removed or change.unchanged < change.imported:
+            run(sql["depart"], scope)
+            run(sql["remove_departed"], scope)
+            run(sql["take_staged"])
+            run(sql["next_generation"])
+        run("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            run("ROLLBACK")
+        raise
+    return change
+
+
+def migrate(connection: sqlite3.Connection) -> list[str]:
+    """Apply the migrations that the database does not have yet, one transaction each; return their names.
+
+    Safe to run from several processes at once: each migration is looked for again under the write lock.
+    """
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS migration"
+        " (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)"
+    )
+    applied = []
+    for number, name, script in migrations("sqlite"):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if not connection.execute("SELECT 1 FROM migration WHERE number = ?", (number,)).fetchone():
+                for statement in _statements(script):
+                    connection.execute(statement)
+                connection.execute(
+                    "INSERT INTO migration VALUES (?, ?, ?)", (number, name, time_text(datetime.now(UTC)))
+                )
+                applied.append(f"{number:04}_{name}")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+    return applied
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Split a script into statements; executescript would commit the transaction around them."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _seconds(moment: datetime | None) -> int | None:
+    return None if moment is None else int(moment.timestamp())
+
+
+def _store_error(error: sqlite3.Error) -> StoreError:
+    wrapped = StoreError(f"the database refused: {getattr(error, 'sqlite_errorname', type(error).__name__)}")
+    wrapped.__cause__ = error
+    return wrapped
+
+
+@contextlib.contextmanager
+def _driver_errors_wrapped() -> Iterator[None]:
+    """Turn the driver's errors into ours, once."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _store_error(error) from error
+
+
+@contextlib.contextmanager
+def _wrapped() -> Iterator[None]:
+    """Turn the driver's and the file system's errors into ours."""
+    try:
+        with _driver_errors_wrapped():
+            yield
+    except OSError as error:
+        raise StoreError("the database's folder cannot be used") from error
+
+
+STORE: Final = SQLiteStore

@@ -1,0 +1,28 @@
+"""SQL is read from files (STYLE.md, stores)."""
+
+from importlib.resources import files
+
+import pytest
+
+from forecourt.store.statements import migrations, queries
+
+STORES = sorted(each.name for each in (files("forecourt.store") / "sql").iterdir() if each.is_dir())
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_every_statement_has_a_name_of_its_own_and_ends_without_a_semicolon(store: str) -> None:
+    text = (files("forecourt.store") / "sql" / store / "queries.sql").read_text()
+    found = queries(store)
+    assert len(found) == text.count("-- name: ") > 0
+    assert all(statement and ";" not in statement for statement in found.values())
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_migrations_are_numbered_from_one_without_gaps_in_the_order_they_apply(store: str) -> None:
+    found = migrations(store)
+    assert [number for number, _, _ in found] == list(range(1, len(found) + 1))
+    assert all(name and script.strip() for _, name, script in found)
+
+
+def test_a_query_is_found_by_the_name_above_it() -> None:
+    assert queries("sqlite")["generation"] == "SELECT generation FROM inventory"
