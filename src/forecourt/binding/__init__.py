@@ -1,0 +1,14 @@
+"""How a contract travels: protocol bytes and headers in, a call out; a reply in, protocol bytes out. No I/O.
+
+A binding is one module here, found by its name; it reads its protocol and knows nothing of cars.
+"""
+
+import msgspec
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What goes back over HTTP: a status, headers (lower-case names) and a body; 204 has none."""
+
+    status: int
+    headers: tuple[tuple[bytes, bytes], ...]
+    body: bytes

@@ -1,0 +1,42 @@
+"""The command line: one file a command, found by its name; a command parses, calls and prints."""
+
+import importlib
+import pkgutil
+
+import click
+
+from forecourt import __version__
+
+__all__ = ["main"]
+
+
+class _Commands(click.Group):
+    """Commands are the modules of this package; one is imported when it is called or listed.
+
+    They import what they need inside their function, so that `--help` stays quick.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_modules())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        modules = _modules()
+        if cmd_name not in modules:
+            return None
+        command: click.Command = importlib.import_module(f"{__name__}.{modules[cmd_name]}").command
+        return command
+
+
+def _modules() -> dict[str, str]:
+    """Return the module of each command; a trailing underscore keeps a name from being a keyword."""
+    names = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
+    return {name.removesuffix("_"): name for name in names}
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="forecourt")
+def main() -> None:
+    """Let AI agents shop a car dealership (Auto Agent Protocol).
+
+    Try it: forecourt serve
+    """

@@ -1,0 +1,115 @@
+"""`forecourt serve`: run the dealer agent."""
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+if TYPE_CHECKING:
+    from forecourt.server import Application
+
+_DRAIN_SECONDS: Final = 30
+"""How long requests that are under way may take after a signal to stop."""
+
+
+@click.command("serve")
+@click.option("--config", type=click.Path(dir_okay=False), envvar="FORECOURT_CONFIG", help="Configuration file.")
+@click.option("--host", help="Address to listen at (default 127.0.0.1).")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen at (default 8000; 0 takes a free one).")
+@click.option("--data", type=click.Path(file_okay=False), help="Folder of the database (default ./forecourt-data).")
+def command(config: str | None, host: str | None, port: int | None, data: str | None) -> None:
+    """Run the dealer agent.
+
+    Without a configuration it serves a demo dealer with two rooftops and some 500 vehicles.
+
+    \b
+    Example:
+      forecourt serve --port 8000
+    """
+    import logging
+
+    from forecourt.server import ConfigError, create_app, load
+
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    server: dict[str, Any] = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
+    try:
+        settings = load(config, server=server, data=data)
+        app = create_app(settings)
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+    _run(app)
+
+
+def _run(app: "Application") -> None:
+    import socket
+
+    import uvicorn
+
+    settings = app.deployment.config
+    try:
+        listener = socket.create_server(
+            (settings.server.host, settings.server.port),
+            family=socket.AF_INET6 if ":" in settings.server.host else socket.AF_INET,
+            backlog=2048,
+        )
+    except OSError as error:
+        # A name that cannot be resolved has a negative number, which is none of the system's own.
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else "no such host"
+        raise click.ClickException(
+            f"cannot listen at {settings.server.host} port {settings.server.port}: {reason}"
+        ) from None
+
+    class Server(uvicorn.Server):
+        """Says where it listens once it does, and takes a signal to stop as the end that was wished for."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                click.echo(_addresses(app, listener.getsockname()[1]))
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            # What uvicorn does, but for its raising the signal once more at the end: the status would be a failure's.
+            del frame
+            if self.should_exit and sig == signal.SIGINT:
+                self.force_exit = True
+            self.should_exit = True
+
+    server = Server(
+        uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            timeout_graceful_shutdown=_DRAIN_SECONDS,
+            lifespan="on",
+        )
+    )
+    # Where the start fails, uvicorn returns or exits, by its version; the one word about it is said here.
+    with contextlib.suppress(SystemExit):
+        server.run([listener])
+    if not server.started:
+        raise click.ClickException("the dealer agent could not start; the reason is above")
+
+
+def _addresses(app: "Application", port: int) -> str:
+    settings = app.deployment.config
+    host = settings.server.host
+    shown = f"[{host}]" if ":" in host else host
+    base = settings.server.public_url or f"http://{shown}:{port}"
+    name = next(iter(app.deployment.sellers.values())).profile["name"]
+    versions = reversed(list(app.deployment.contracts))
+    lines = [
+        f"{name} answers AI agents at {base}",
+        "",
+        *(f"  AAP {version} over A2A   {base}/v{version}/a2a" for version in versions),
+        f"  Agent card         {base}/.well-known/agent-card.json",
+        f"  Data               {Path(settings.data).resolve()}",
+        "",
+        "Press Ctrl+C to stop.",
+    ]
+    return "\n".join(lines)

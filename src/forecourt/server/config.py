@@ -1,0 +1,131 @@
+"""The configuration of a deployment: what `forecourt.toml` may say, checked as a whole before anything starts."""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+__all__ = ["Appointments", "Config", "ConfigError", "Dealer", "Limits", "Search", "Server", "load"]
+
+Count = Annotated[int, Meta(ge=1)]
+
+
+class ConfigError(ValueError):
+    """The configuration cannot be used. The message names the key and the problem in one line."""
+
+
+class _Section(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """A table of the file: keys that it does not know are mistakes."""
+
+
+class Server(_Section, frozen=True):
+    """Where the agent listens and what it takes."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8000
+    public_url: Annotated[str, Meta(pattern=r"^https?://[^\s?#]*[^\s?#/]$")] | None = None
+    """The address that cards name, without a trailing slash; None takes it from each request."""
+    max_body_bytes: Annotated[int, Meta(ge=1024, le=64 * 1024 * 1024)] = 1024 * 1024
+    body_seconds: Annotated[float, Meta(gt=0, le=300)] = 20.0
+    """How long a request's body may take to arrive."""
+
+
+class Dealer(_Section, frozen=True):
+    """The one seller of this deployment. `profile` is a JSON file in the shape of `dealer.information`'s data."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=128)]
+    profile: str
+
+
+class Search(_Section, frozen=True):
+    """What the search offers; everything that is not switched off."""
+
+    filters_off: tuple[str, ...] = ()
+    features_off: tuple[str, ...] = ()
+    sort_fields_off: tuple[str, ...] = ()
+    free_text: bool = True
+    default_limit: Annotated[int, Meta(ge=1, le=100)] = 20
+    max_limit: Annotated[int, Meta(ge=1, le=100)] = 100
+    vocabulary: tuple[str, ...] = ()
+    """Files that add feature codes or texts to the packaged vocabulary."""
+
+
+class Limits(_Section, frozen=True):
+    """How often one client may call: `requests` in `seconds`; None is as often as it likes."""
+
+    requests: Count | None = None
+    seconds: Count = 60
+
+
+class Appointments(_Section, frozen=True):
+    """How appointments are given; what is not said keeps the defaults of `AppointmentRules`."""
+
+    confirm: bool = True
+    notice_minutes: Annotated[int, Meta(ge=0, le=100_000)] = 120
+    horizon_days: Annotated[int, Meta(ge=1, le=366)] = 60
+    step_minutes: Annotated[int, Meta(ge=5, le=1440)] = 30
+    minutes: dict[str, Count] = {}
+    capacity: dict[str, Count] = {}
+    when_unavailable: Annotated[str, Meta(pattern="^(propose|reject)$")] = "propose"
+    """Whether a time that cannot be had is answered with others, or the whole submission refused."""
+    holidays: dict[str, dict[str, str] | bool] = {}
+    """Dates with hours of their own, as {open, close}, or false for closed."""
+
+
+class Config(_Section, frozen=True):
+    """A whole configuration. Without a `dealer` the packaged demo dealer is served."""
+
+    server: Server = Server()
+    dealer: Dealer | None = None
+    search: Search = Search()
+    limits: Limits = Limits()
+    appointments: Appointments = Appointments()
+    data: str = "forecourt-data"
+    """The folder of the embedded database."""
+    store: str | None = None
+    """The database's address; None is SQLite in `data`."""
+
+    @property
+    def store_address(self) -> str:
+        """The address of the database."""
+        return self.store or f"sqlite:{Path(self.data) / 'forecourt.db'}"
+
+
+def load(path: str | Path | None, **overrides: Any) -> Config:
+    """Read a TOML file (None: the defaults), with `overrides` by section: `load(path, server={"port": 9000})`.
+
+    Paths in the file are relative to it. Raises ConfigError.
+    """
+    table: dict[str, Any] = {}
+    if path is not None:
+        try:
+            table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path}: is not TOML: {error}") from error
+        _anchor(table, Path(path).parent)
+    for section, values in overrides.items():
+        said = table.get(section, {})
+        if isinstance(values, dict) and isinstance(said, dict):
+            table[section] = {**said, **values}
+        elif values is not None and not isinstance(values, dict):
+            table[section] = values
+    try:
+        return msgspec.convert(table, Config)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{path or 'configuration'}: {error}") from error
+
+
+def _anchor(table: dict[str, Any], folder: Path) -> None:
+    """Make the paths of a configuration file relative to the file, wherever the command was called."""
+    dealer = table.get("dealer")
+    if isinstance(dealer, dict) and isinstance(dealer.get("profile"), str):
+        dealer["profile"] = str(folder / dealer["profile"])
+    if isinstance(table.get("data"), str):
+        table["data"] = str(folder / table["data"])
+    search = table.get("search")
+    if isinstance(search, dict) and isinstance(search.get("vocabulary"), list):
+        search["vocabulary"] = [str(folder / file) if isinstance(file, str) else file for file in search["vocabulary"]]

@@ -1,0 +1,215 @@
+"""One running deployment: the store, the catalog, the sellers, the agent, and the contracts over them."""
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from forecourt.agent import Agent
+from forecourt.contract import Contract, Offer, contract_class, versions
+from forecourt.contract.validation import SchemaSet
+from forecourt.cursor import CURSOR_PURPOSE, Cursors, new_key_bytes
+from forecourt.errors import AAPError
+from forecourt.identifier import sortable_id
+from forecourt.lead.calendar import AppointmentRules
+from forecourt.lead.seller import Seller
+from forecourt.model import (
+    FLAG_FILTERS,
+    MAX_FILTERS,
+    MIN_FILTERS,
+    SORT_FIELDS,
+    TERM_FILTERS,
+    Capabilities,
+    VehicleReference,
+    listing_id,
+)
+from forecourt.server.config import Appointments, Config, ConfigError
+from forecourt.server.inventory import Inventory
+from forecourt.server.limit import ClientLimit
+from forecourt.store import Secret, StoredListing, open_store
+from forecourt.vocabulary import Vocabulary, VocabularyError
+
+__all__ = ["ALL_FILTERS", "Deployment"]
+
+ALL_FILTERS = (
+    *TERM_FILTERS,
+    *MIN_FILTERS,
+    *MAX_FILTERS,
+    *FLAG_FILTERS,
+    "vin",
+    "stock",
+    "features_all",
+    "features_any",
+    "features_none",
+)
+"""Every filter of any contract; the free text query is switched by itself."""
+
+
+class Deployment:
+    """Everything that requests share. Made from a configuration, opened once, closed once."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.vocabulary = _vocabulary(config)
+        self.capabilities = _capabilities(config, self.vocabulary)
+        offer = Offer(self.capabilities, frozenset(self.vocabulary.codes))
+        self.contracts: Mapping[str, Contract] = {version: contract_class(version)(offer) for version in versions()}
+        self.sellers = {seller.dealer_id: seller for seller in _sellers(config)}
+        self.store = _store(config)
+        self.inventory = Inventory(self.store, self.sellers)
+        self.limit = ClientLimit(config.limits.requests, config.limits.seconds) if config.limits.requests else None
+        self._agent: Agent | None = None
+
+    @property
+    def agent(self) -> Agent:
+        """The agent; there is one once the deployment is open."""
+        if self._agent is None:
+            raise AAPError("INTERNAL_ERROR", "The dealer agent is starting.")
+        return self._agent
+
+    @property
+    def is_demo(self) -> bool:
+        """Whether the packaged demo dealer is served."""
+        return self.config.dealer is None
+
+    async def open(self) -> None:
+        """Open the store, stock the demo dealer, build the catalog. Raises StoreError."""
+        await self.store.open()
+        now = datetime.now(UTC)
+        keys = await self.store.secrets(CURSOR_PURPOSE, lambda: Secret(sortable_id(), new_key_bytes()), now)
+        if self.is_demo:
+            await self._stock_demo(now)
+        await self.inventory.start()
+        self._agent = Agent(self.sellers, self.inventory.catalog, self.store, Cursors(keys), self.capabilities)
+
+    async def close(self) -> None:
+        """Stop watching and close the store; what was begun is finished."""
+        self._agent = None
+        await self.inventory.stop()
+        await self.store.close()
+
+    async def _stock_demo(self, now: datetime) -> None:
+        from forecourt.demo import DEALER_ID, stock
+
+        today = now.date()
+        rows = stored(stock.listings(today), self.vocabulary)
+        await self.store.replace_listings(DEALER_ID, None, rows, now)
+        departed = [
+            VehicleReference(listing.get("vin"), listing.get("vehicle_id"), listing.get("stock"))
+            for listing in stock.gone(today)
+        ]
+        await self.store.remember_departed(DEALER_ID, departed, now)
+
+
+def stored(listings: Iterable[Mapping[str, Any]], vocabulary: Vocabulary) -> Iterable[StoredListing]:
+    """Return listings as they are kept: with the feature codes that their texts show, serialised once."""
+    for listing in listings:
+        codes = vocabulary.recognise(listing.get("features", ()))
+        body = {**listing, "feature_codes": list(codes)} if codes else listing
+        yield StoredListing(
+            listing_id=listing_id(listing["dealer_id"], listing["vehicle_id"]),
+            dealer_id=listing["dealer_id"],
+            rooftop=listing["rooftop"],
+            vin=listing.get("vin"),
+            vehicle_id=listing["vehicle_id"],
+            stock=listing.get("stock"),
+            body=msgspec.json.encode(body),
+        )
+
+
+def _vocabulary(config: Config) -> Vocabulary:
+    try:
+        return Vocabulary.load(config.search.vocabulary)
+    except (VocabularyError, OSError) as error:
+        raise ConfigError(f"search.vocabulary: {error}") from error
+
+
+def _capabilities(config: Config, vocabulary: Vocabulary) -> Capabilities:
+    search = config.search
+    for key, chosen, known in (
+        ("filters_off", search.filters_off, ALL_FILTERS),
+        ("features_off", search.features_off, vocabulary.codes),
+        ("sort_fields_off", search.sort_fields_off, SORT_FIELDS),
+    ):
+        unknown = [name for name in chosen if name not in known]
+        if unknown:
+            raise ConfigError(f"search.{key}: no such name: {', '.join(unknown)}")
+    if search.default_limit > search.max_limit:
+        raise ConfigError("search.default_limit: must not be above search.max_limit")
+    return Capabilities(
+        filters=tuple(name for name in ALL_FILTERS if name not in search.filters_off),
+        feature_codes=tuple(code for code in sorted(vocabulary.codes) if code not in search.features_off),
+        sort_fields=tuple(name for name in SORT_FIELDS if name not in search.sort_fields_off),
+        default_limit=search.default_limit,
+        max_limit=search.max_limit,
+        free_text=search.free_text,
+    )
+
+
+def _sellers(config: Config) -> Iterable[Seller]:
+    if config.dealer is None:
+        from forecourt.demo import DEALER_ID, profile
+
+        dealer_id, read = DEALER_ID, profile()
+    else:
+        dealer_id, read = config.dealer.id, _profile(config.dealer.profile)
+    rules, holidays = _rules(config.appointments), _holidays(config.appointments)
+    try:
+        yield Seller.from_profile(
+            dealer_id,
+            read,
+            rules,
+            strict_times=config.appointments.when_unavailable == "reject",
+            holidays=holidays,
+        )
+    except ValueError as error:
+        raise ConfigError(f"dealer: {error}") from error
+
+
+def _profile(path: str) -> dict[str, Any]:
+    try:
+        profile = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"dealer.profile: cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise ConfigError("dealer.profile: is not JSON") from error
+    schemas = SchemaSet.load(versions()[-1])
+    problems = schemas.problems("dealer-information.schema.json", profile)
+    if problems:
+        raise ConfigError(f"dealer.profile: {problems[0].sentence}")
+    return dict(profile)
+
+
+def _rules(chosen: Appointments) -> AppointmentRules:
+    try:
+        return AppointmentRules(
+            minutes=chosen.minutes,
+            capacity=chosen.capacity,
+            step_minutes=chosen.step_minutes,
+            notice=timedelta(minutes=chosen.notice_minutes),
+            horizon=timedelta(days=chosen.horizon_days),
+            confirm_automatically=chosen.confirm,
+        )
+    except ValueError as error:
+        raise ConfigError(f"appointments: {error}") from error
+
+
+def _holidays(chosen: Appointments) -> dict[str, dict[str, str] | None]:
+    for day, hours in chosen.holidays.items():
+        try:
+            date.fromisoformat(day)
+        except ValueError:
+            raise ConfigError("appointments.holidays: the keys are dates like 2026-12-25") from None
+        if hours is True:
+            raise ConfigError("appointments.holidays: a day is false (closed) or {open, close}")
+    return {day: hours if isinstance(hours, dict) else None for day, hours in chosen.holidays.items()}
+
+
+def _store(config: Config) -> Any:
+    try:
+        return open_store(config.store_address)
+    except ValueError as error:
+        raise ConfigError(f"store: {error}") from error

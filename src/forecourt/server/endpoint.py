@@ -1,0 +1,155 @@
+"""The hot path: a POST to an A2A endpoint, as plain ASGI."""
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any, Final
+
+from forecourt.a2a import A2AError
+from forecourt.agent import Caller
+from forecourt.binding import Answer
+from forecourt.binding.a2a import HEADERS, A2ABinding, Call
+from forecourt.contract import Contract
+from forecourt.errors import AAPError
+from forecourt.server.deployment import Deployment
+
+__all__ = ["A2AEndpoint", "BodyRefusedError", "read_body", "send_answer"]
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+_DRAIN_FACTOR: Final = 32
+"""How much of a body that is too long is read and thrown away, in limits, so that its sender hears the answer."""
+
+_log = logging.getLogger("forecourt.server")
+
+
+class BodyRefusedError(Exception):
+    """The body was too long or too slow; `reason` says which, for the caller."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+class ClientGoneError(Exception):
+    """The caller hung up before the body was there."""
+
+
+class A2AEndpoint:
+    """One contract, for the sellers of one tenant."""
+
+    def __init__(self, deployment: Deployment, contract: Contract, caller: Caller) -> None:
+        self._deployment = deployment
+        self._contract = contract
+        self._caller = caller
+        self._binding = A2ABinding(contract)
+        self._max_body = deployment.config.server.max_body_bytes
+        self._body_seconds = deployment.config.server.body_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one POST."""
+        headers = pick(scope["headers"])
+        try:
+            body = await read_body(receive, self._max_body, self._body_seconds)
+        except ClientGoneError:
+            return
+        except BodyRefusedError as refusal:
+            await send_answer(send, self._binding.fail(None, A2AError.invalid_request(refusal.reason)))
+            return
+        outcome = self._binding.read(body, headers)
+        if isinstance(outcome, Call):
+            outcome = await self._answer(outcome, scope)
+        await send_answer(send, outcome)
+
+    async def _answer(self, call: Call, scope: Scope) -> Answer:
+        try:
+            if self._deployment.limit is not None:
+                client = scope.get("client")
+                await self._deployment.limit.check(client[0] if client else "")
+            request = self._contract.read(call.payload)
+            reply = await self._deployment.agent.run(request, self._caller)
+            return self._binding.write(call, self._contract.write(reply))
+        except (AAPError, A2AError) as error:
+            return self._binding.fail(call.id, error)
+        except Exception as error:
+            return self._binding.fail(call.id, internal_error(error))
+
+
+def internal_error(error: Exception) -> AAPError:
+    """Return the INTERNAL_ERROR that a caller sees for something unforeseen, and log what it was.
+
+    The log has the kind of exception and the places it went through. Never its text: exceptions quote what they choked
+    on, and that may be a shopper's.
+    """
+    told = AAPError("INTERNAL_ERROR")
+    _log.error("%s: %s", told.error_id, "; ".join(_kinds(error)))
+    return told
+
+
+def _kinds(error: BaseException | None) -> Iterable[str]:
+    for _ in range(5):
+        if error is None:
+            return
+        frames = traceback.extract_tb(error.__traceback__)[-8:]
+        places = " > ".join(f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}" for frame in frames)
+        yield f"{type(error).__name__} at {places or 'no frame'}"
+        error = error.__cause__
+
+
+def pick(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, str]:
+    """Return the headers that the binding reads; several of one name are one list (RFC 9110 section 5.2)."""
+    found: dict[bytes, str] = {}
+    for name, value in headers:
+        if name in HEADERS:
+            text = value.decode("latin-1")
+            found[name] = f"{found[name]},{text}" if name in found else text
+    return found
+
+
+async def read_body(receive: Receive, limit: int, seconds: float) -> bytes:
+    """Return the request's body. Raises BodyRefusedError when it is longer than `limit` or slower than `seconds`.
+
+    What is too long is thrown away as it comes, up to a bound, before it is refused: a caller that is still sending
+    does not listen yet.
+    """
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise ClientGoneError
+    body: bytes = message.get("body", b"")
+    if not message.get("more_body"):
+        if len(body) > limit:
+            raise BodyRefusedError(_too_long(limit))
+        return body
+    chunks, length = [body], len(body)
+    try:
+        async with asyncio.timeout(seconds):
+            while message.get("more_body"):
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientGoneError
+                chunk = message.get("body", b"")
+                length += len(chunk)
+                if length <= limit:
+                    chunks.append(chunk)
+                elif length > limit * _DRAIN_FACTOR:
+                    break
+    except TimeoutError:
+        raise BodyRefusedError(f"The request's body must arrive within {seconds:g} seconds") from None
+    if length > limit:
+        raise BodyRefusedError(_too_long(limit))
+    return b"".join(chunks)
+
+
+def _too_long(limit: int) -> str:
+    return f"The request's body must not be longer than {limit} bytes"
+
+
+async def send_answer(send: Send, answer: Answer) -> None:
+    """Send an answer with its length."""
+    length = (b"content-length", b"%d" % len(answer.body))
+    headers = answer.headers if answer.status == 204 else (*answer.headers, length)
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body})

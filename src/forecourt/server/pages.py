@@ -1,0 +1,161 @@
+"""Everything that is read with GET: cards, schemas, health, and the page for people."""
+
+import hashlib
+import html
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from forecourt.contract import Contract, default_version
+from forecourt.server.cards import card
+from forecourt.server.deployment import Deployment
+from forecourt.store import StoreError
+
+__all__ = ["pages"]
+
+_CARD_PATH: Final = "/.well-known/agent-card.json"
+_CARD_SECONDS: Final = 300
+_SCHEMA_SECONDS: Final = 86_400
+
+
+def pages(deployment: Deployment) -> Starlette:
+    """Return the application that answers everything but the POSTs of bindings."""
+    site = _Site(deployment)
+    routes = [
+        Route("/healthz", site.healthz),
+        Route("/readyz", site.readyz),
+        Route("/schemas/{version}/{file:path}", site.schema),
+        Route("/", site.person),
+    ]
+    for prefix in ("", "/dealers/{dealer_id}"):
+        routes.append(Route(f"{prefix}/.well-known/agent.json", site.retired_card))
+        for version in (None, *deployment.contracts):
+            place = prefix if version is None else f"{prefix}/v{version}"
+            routes.append(Route(f"{place}{_CARD_PATH}", site.card))
+            # The POSTs of endpoints never get here; one to a seller that is not served is not found.
+            routes.append(Route(f"{place}/a2a", site.person, methods=["GET", "POST"]))
+    return Starlette(routes=routes, exception_handlers={404: _not_found, 405: _wrong_method})
+
+
+class _Site:
+    """The pages of one deployment."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._deployment = deployment
+
+    async def healthz(self, request: Request) -> Response:
+        """Say that the process answers."""
+        return JSONResponse({"status": "ok"})
+
+    async def readyz(self, request: Request) -> Response:
+        """Say whether requests can be served, and what is in the way."""
+        try:
+            await self._deployment.store.check()
+        except StoreError:
+            return JSONResponse({"status": "unavailable", "reasons": ["the database does not answer"]}, 503)
+        return JSONResponse({"status": "ok", "listings": len(self._deployment.inventory.catalog())})
+
+    async def card(self, request: Request) -> Response:
+        """Give the agent card of the contract that the path names."""
+        seller = self._seller(request)
+        if seller is None:
+            return _not_found(request)
+        endpoint = self._base(request) + request.url.path.removesuffix(_CARD_PATH) + "/a2a"
+        return _cached(request, card(self._contract(request), seller, endpoint), "application/json", _CARD_SECONDS)
+
+    async def retired_card(self, request: Request) -> Response:
+        """Name the path that agents of A2A 1.0 are found at."""
+        return PlainTextResponse(f"The agent card is at {_CARD_PATH}\n", 404)
+
+    async def schema(self, request: Request) -> Response:
+        """Give a contract's schema as it is."""
+        contract = self._deployment.contracts.get(request.path_params["version"])
+        file = request.path_params["file"]
+        if contract is None or file not in contract.schemas.files():
+            return _not_found(request)
+        return _cached(request, contract.schemas.text(file), "application/schema+json", _SCHEMA_SECONDS)
+
+    async def person(self, request: Request) -> Response:
+        """Tell somebody with a browser what this is and how to call it."""
+        seller = self._seller(request)
+        if seller is None:
+            return _not_found(request)
+        contract = self._contract(request)
+        text = _for_people(seller, contract, self._base(request), request.url.path)
+        if "text/html" in request.headers.get("accept", ""):
+            page = f"<!doctype html><meta charset=utf-8><title>{html.escape(seller)}</title>"
+            style = "<style>pre{font:15px/1.5 ui-monospace,monospace;max-width:60em;margin:3em auto}</style>"
+            return Response(f"{page}{style}<pre>{html.escape(text)}</pre>", media_type="text/html")
+        return PlainTextResponse(text)
+
+    def _contract(self, request: Request) -> Contract:
+        parts = request.url.path.split("/")
+        named = [part[1:] for part in parts if part[:1] == "v" and part[1:] in self._deployment.contracts]
+        return self._deployment.contracts[named[0] if named else default_version()]
+
+    def _seller(self, request: Request) -> str | None:
+        """Return the name of the seller whose tree the path is in, None when there is no such seller."""
+        sellers = self._deployment.sellers
+        dealer_id = request.path_params.get("dealer_id")
+        if dealer_id is None:
+            dealer_id = next(iter(sellers))
+        seller = sellers.get(dealer_id)
+        return None if seller is None else str(seller.profile["name"])
+
+    def _base(self, request: Request) -> str:
+        return self._deployment.config.server.public_url or f"{request.url.scheme}://{request.url.netloc}"
+
+
+def _cached(request: Request, content: bytes | Mapping[str, object], media_type: str, seconds: int) -> Response:
+    """Return the content with what a cache needs, or 304 when the caller has it."""
+    body = content if isinstance(content, bytes) else json.dumps(content, ensure_ascii=False, indent=2).encode()
+    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    headers = {"etag": tag, "cache-control": f"public, max-age={seconds}"}
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return Response(body, media_type=media_type, headers=headers)
+
+
+def _not_found(request: Request, error: Exception | None = None) -> Response:
+    return PlainTextResponse(f"Nothing is here. The agent card is at {_CARD_PATH}\n", 404)
+
+
+def _wrong_method(request: Request, error: Exception) -> Response:
+    allowed = getattr(error, "headers", None) or {}
+    return PlainTextResponse("This address takes other methods.\n", 405, headers=allowed)
+
+
+def _for_people(seller: str, contract: Contract, base: str, path: str) -> str:
+    endpoint = base + (path if path.endswith("/a2a") else "/a2a")
+    request = json.dumps(
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "SendMessage",
+            "params": {
+                "message": {
+                    "messageId": "m-1",
+                    "role": "ROLE_USER",
+                    "parts": [{"data": {"type": "inventory.search.request", "filters": {"price_max": 30000}}}],
+                }
+            },
+        }
+    )
+    return f"""{seller}: a dealer agent
+
+AI assistants search this dealership's stock and hand in leads here, by the
+Auto Agent Protocol {contract.version} over A2A (JSON-RPC 2.0, method SendMessage).
+
+Agent card   {endpoint.removesuffix("/a2a")}{_CARD_PATH}
+Endpoint     {endpoint}
+Schemas      {base}/schemas/{contract.version}/inventory-search-request.schema.json
+
+Try it:
+
+curl {endpoint} -H 'Content-Type: application/json' -d '{request}'
+"""

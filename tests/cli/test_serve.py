@@ -1,0 +1,109 @@
+"""`forecourt serve`: wrong usage is one clear line and status 2; a server that runs says where."""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.server_process import ServerProcess
+
+from forecourt.cli import main
+
+
+def serve(*arguments: str, **environment: str) -> Result:
+    """Run the command in this process; only for calls that end by themselves."""
+    return CliRunner().invoke(main, ["serve", *arguments], env=environment)
+
+
+def error_of(result: Result, status: int) -> str:
+    """Return the one line that says what is wrong."""
+    assert result.exit_code == status
+    lines = result.stderr.splitlines()
+    assert lines[-1].startswith("Error: ")
+    assert sum(line.startswith("Error") for line in lines) == 1
+    assert "Traceback" not in result.output
+    return lines[-1]
+
+
+@pytest.mark.parametrize("port", ["65536", "-1", "http", ""])
+def test_a_port_that_is_none_is_wrong_usage(port: str) -> None:
+    assert "--port" in error_of(serve("--port", port), 2)
+
+
+def test_an_option_that_is_unknown_is_wrong_usage() -> None:
+    assert "--prot" in error_of(serve("--prot", "80"), 2)
+
+
+def test_a_configuration_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing.toml")
+    for result in (serve("--config", missing), serve(FORECOURT_CONFIG=missing)):
+        assert "missing.toml: cannot be read (No such file or directory)" in error_of(result, 2)
+
+
+def test_a_configuration_that_is_a_folder_is_wrong_usage(tmp_path: Path) -> None:
+    assert str(tmp_path) in error_of(serve("--config", str(tmp_path)), 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("[server]\nprot = 1", "prot"),
+        ("server = 5", "server"),
+        ("[server]\nport = 'x'", "server.port"),
+        ("[dealer]\nid = 'own'\nprofile = 'missing.json'", "dealer.profile"),
+        ("[search]\nfilters_off = ['colour']", "search.filters_off"),
+        ("[search\n", "TOML"),
+        ("store = 'nothing:x'", "store"),
+    ],
+)
+def test_a_mistake_in_the_configuration_is_told_with_its_key(tmp_path: Path, text: str, key: str) -> None:
+    file = tmp_path / "forecourt.toml"
+    file.write_text(text)
+    assert key in error_of(serve("--config", str(file)), 2)
+
+
+def test_a_port_in_use_is_a_failure_that_names_it(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        line = error_of(serve("--port", str(port), "--data", str(tmp_path)), 1)
+    assert line == f"Error: cannot listen at 127.0.0.1 port {port}: Address already in use"
+
+
+def test_a_host_that_nobody_has_is_a_failure(tmp_path: Path) -> None:
+    line = error_of(serve("--host", "no such host", "--port", "0", "--data", str(tmp_path)), 1)
+    assert line == "Error: cannot listen at no such host port 0: no such host"
+
+
+def test_a_database_that_is_none_is_a_failure_with_its_reason(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    data.joinpath("forecourt.db").write_bytes(b"no database at all, but long enough to be looked at" * 20)
+    command = [sys.executable, "-m", "forecourt.cli", "serve", "--port", "0", "--data", str(data)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path, check=False)
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    assert "the dealer agent cannot start" in ended.stderr
+    assert ended.stderr.splitlines()[-1] == "Error: the dealer agent could not start; the reason is above"
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_says_its_addresses_and_where_its_data_is_and_ends_in_peace(tmp_path: Path, stop: int) -> None:
+    server = ServerProcess(tmp_path)
+    server.wait()
+    said = tmp_path.joinpath("stdout.txt").read_text()
+    assert said.startswith(f"Demo Auto Group answers AI agents at {server.base_url}\n")
+    assert re.findall(r"AAP (\S+) over A2A +(\S+)", said) == [
+        ("3.1", f"{server.base_url}/v3.1/a2a"),
+        ("1.1", f"{server.base_url}/v1.1/a2a"),
+    ]
+    assert f"{server.base_url}/.well-known/agent-card.json" in said
+    assert str(server.database.parent) in said
+    assert "Ctrl+C" in said
+    server._process.send_signal(stop)
+    assert server._process.wait(20) == 0
+    assert server.log == ""

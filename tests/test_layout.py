@@ -1,0 +1,129 @@
+"""The tests mirror the source: every module has its test file, every test file its module, or a written reason."""
+
+import ast
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+SOURCE: Final = ROOT / "src" / "forecourt"
+TESTS: Final = ROOT / "tests"
+
+WITHOUT_A_FILE: Final[Mapping[str, str]] = {
+    "binding/__init__.py": "one plain record, which binding/test_a2a.py makes and reads",
+    "catalog/bodies.py": "catalog/test_index_against_reference.py reads every body back",
+    "catalog/build.py": "catalog/test_index_against_reference.py builds every index with it",
+    "catalog/column.py": "catalog/test_index_against_reference.py filters and sorts by every column",
+    "catalog/facet.py": "catalog/test_index_against_reference.py counts every facet a second time",
+    "catalog/identifier_order.py": "catalog/test_index_against_reference.py walks every order",
+    "catalog/listing.py": "catalog/test_index_against_reference.py reads listings by it",
+    "catalog/words.py": "catalog/test_index_against_reference.py searches by words",
+    "contract/phrase.py": "phrases show only with the violations they are about: contract/test_validation.py",
+    "contract/violation.py": "contract/test_validation.py reads what it finds through the one door it has",
+    "store/postgresql/lead.py": "store/ runs one body of tests over every store",
+    "store/postgresql/session.py": "store/ runs one body of tests over every store",
+    "store/comparable.py": "store/ runs one body of tests over every store, which compares identifiers by it",
+}
+"""Module with code -> why it has no test file of its own, and where it is tested."""
+
+OTHER_SUBJECTS: Final[Mapping[str, str]] = {
+    "contract/test_contracts_found_by_name.py": "contract/__init__.py",
+    "contract/test_schema_1_1_equals_official.py": "contract/schema/1.1",
+    "contract/test_schema_3_1.py": "contract/schema/3.1",
+    "demo/test_dealer.py": "demo/__init__.py",
+    "feed/test_samples.py": "feed",
+    "store/test_leads.py": "store/__init__.py",
+    "store/test_listings.py": "store/__init__.py",
+    "store/test_processes.py": "store/__init__.py",
+    "store/test_store.py": "store/__init__.py",
+    "test_docs.py": "",
+    "test_imports.py": "",
+    "test_layout.py": "",
+}
+"""Test file -> what it is about, where its name does not say so; "" is the project as a whole."""
+
+FREE: Final[Mapping[str, str]] = {
+    "conformance": "cases as data, from the outside",
+    "durability": "crashes, from the outside",
+    "interop": "other people's clients",
+}
+"""Folders of tests that mirror nothing."""
+
+
+def mirror_of(module: str) -> str:
+    """Return the test file of a module: `contract/v3_1.py` has `contract/test_v3_1.py`, a package `test_package.py`."""
+    path = Path(module)
+    return path.with_name("test_package.py" if path.stem == "__init__" else f"test_{path.name}").as_posix()
+
+
+def subject_of(test: str) -> str | None:
+    """Return what a test file is about: the module of its name, or of a beginning of it, None when there is none.
+
+    `binding/test_a2a_errors.py` is about `binding/a2a.py`; a file named after a package beside it is about that.
+    """
+    if test in OTHER_SUBJECTS:
+        return OTHER_SUBJECTS[test]
+    path = Path(test)
+    if path.name == "test_package.py":
+        names = ["__init__"]
+    else:
+        words = path.stem.removeprefix("test_").split("_")
+        names = ["_".join(words[:length]) for length in range(len(words), 0, -1)]
+    found = [(path.parent / place).as_posix() for name in names for place in (f"{name}.py", f"{name}/__init__.py")]
+    return next((module for module in found if SOURCE.joinpath(module).is_file()), None)
+
+
+def has_code(module: str) -> bool:
+    """Tell whether a module defines anything; one that only gives names to what others define is tested with them."""
+    tree = ast.parse(SOURCE.joinpath(module).read_text(encoding="utf-8"))
+    return any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) for node in tree.body)
+
+
+MODULES: Final = sorted(filter(has_code, (path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py"))))
+"""Every module with code."""
+TEST_FILES: Final = sorted(path.relative_to(TESTS).as_posix() for path in TESTS.rglob("test_*.py"))
+SUBJECTS: Final = {test: subject_of(test) for test in TEST_FILES if test.split("/")[0] not in FREE}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_module_with_code_has_its_test_file_or_a_reason(module: str) -> None:
+    tested = module in SUBJECTS.values()
+    if module in WITHOUT_A_FILE:
+        assert not tested, f"{module} has its test file by now; take its reason away"
+    else:
+        assert tested, f"{module} needs {mirror_of(module)}"
+
+
+@pytest.mark.parametrize("test", SUBJECTS)
+def test_every_test_file_is_about_something_that_is_there(test: str) -> None:
+    subject = SUBJECTS[test]
+    assert subject is not None, f"{test} mirrors nothing"
+    assert SOURCE.joinpath(subject).exists(), f"{test} is about {subject}, which is gone"
+
+
+def test_the_reasons_are_about_modules_and_tests_that_are_there() -> None:
+    assert WITHOUT_A_FILE.keys() <= set(MODULES)
+    assert OTHER_SUBJECTS.keys() <= set(TEST_FILES)
+    assert all(WITHOUT_A_FILE.values())
+
+
+@pytest.mark.parametrize(
+    ("module", "test"),
+    [
+        ("errors.py", "test_errors.py"),
+        ("__init__.py", "test_package.py"),
+        ("contract/v3_1.py", "contract/test_v3_1.py"),
+        ("a2a/__init__.py", "a2a/test_package.py"),
+    ],
+)
+def test_a_module_and_its_test_file_find_each_other(module: str, test: str) -> None:
+    assert mirror_of(module) == test
+    assert subject_of(test) == module
+
+
+def test_a_test_file_of_nothing_is_found() -> None:
+    assert subject_of("binding/test_a2a_errors.py") == "binding/a2a.py"
+    assert subject_of("binding/test_nothing.py") is None
+    assert subject_of("contract/test_package_of_cards.py") is None
