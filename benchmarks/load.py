@@ -88,7 +88,7 @@ class _Connection(asyncio.Protocol):
             self._done((time.perf_counter() - self._began) * 1000, self._ok)
             self._send()
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         if not self.closed.done():
             self.closed.set_result(None)
 

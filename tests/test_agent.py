@@ -341,6 +341,33 @@ def test_the_limit_has_a_default_and_a_cap_and_skipping_gives_no_cursor(floor: F
 # Vehicles
 
 
+def test_a_remembered_page_is_the_callers_own_and_goes_with_its_catalog(floor: Floor) -> None:
+    request = SearchRequest(Filters(), fingerprint="everything", paged_by_cursor=True, limit=5)
+    first = floor.search(request)
+    assert floor.search(request) is first
+    for caller in (Caller("dealer-b", ("dealer-b",)), Caller("", None, "agent-7")):
+        other = floor.search(request, caller)
+        assert other is not first
+        assert other.next_cursor != first.next_cursor
+    floor.stock([vehicle("dealer-a", "01")])
+    assert floor.search(request).total == 1
+
+
+def test_a_remembered_page_is_made_anew_before_its_cursor_is_old(floor: Floor) -> None:
+    request = SearchRequest(Filters(), fingerprint="everything", paged_by_cursor=True, limit=5)
+    first = floor.search(request)
+    floor.now += timedelta(seconds=29)
+    assert floor.search(request) is first
+    floor.now += timedelta(seconds=2)
+    assert floor.search(request).next_cursor != first.next_cursor
+
+
+def test_no_more_pages_are_remembered_than_the_bound(floor: Floor) -> None:
+    for number in range(3000):
+        floor.search(SearchRequest(Filters(), fingerprint=str(number), limit=1))
+    assert len(floor.agent._remembered) <= 1024
+
+
 def test_a_vehicle_is_found_by_each_identifier(floor: Floor) -> None:
     for reference in (VehicleReference(" vinb77 "), VehicleReference(vehicle_id="77"), VehicleReference(stock="s77")):
         assert floor.vehicle(reference)["vin"] == "VINB77"

@@ -49,7 +49,8 @@ def is_refused(cursor: str, cursors: Cursors = CURSORS, now: float = NOW, **chan
 def signed(content: Any, key: Secret = NEW) -> str:
     """Return text that a holder of the key could have made."""
     raw = content if isinstance(content, bytes) else msgspec.msgpack.encode(content)
-    return base64.urlsafe_b64encode(_sign(key.value, raw, (SCOPE["request"], SCOPE["tenant"], SCOPE["caller"])) + raw).rstrip(b"=").decode()
+    signature = _sign(key.value, raw, (SCOPE["request"], SCOPE["tenant"], SCOPE["caller"]))
+    return base64.urlsafe_b64encode(signature + raw).rstrip(b"=").decode()
 
 
 @pytest.mark.parametrize(

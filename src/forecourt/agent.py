@@ -5,10 +5,11 @@ and read, replies and errors go back the same way. The order in which refusals w
 (CONTRACTS.md section 4, "Which code wins").
 """
 
+import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 import msgspec
 
@@ -40,6 +41,11 @@ from forecourt.store import Store
 
 __all__ = ["Agent", "Caller"]
 
+_REMEMBERED: Final = 1024
+"""How many first pages are remembered; they hold references to listings, not copies."""
+_REMEMBERED_SECONDS: Final = 30.0
+"""For how long: a remembered page carries the cursor that it was first given, whose half hour is running."""
+
 _DESCRIBED: Final = ("make", "model", "trim", "condition")
 
 
@@ -54,6 +60,14 @@ class Caller:
     tenant: str = ""
     sellers: tuple[str, ...] | None = None
     identity: str | None = None
+
+
+class _Scope(TypedDict):
+    """What a cursor belongs to."""
+
+    request: str
+    tenant: str
+    caller: str | None
 
 
 def _utc_now() -> datetime:
@@ -78,6 +92,10 @@ class Agent:
         self._cursors = cursors
         self._capabilities = capabilities
         self._now = now
+        # Every page with a successor asks for the time; making a datetime of it first costs more than the rest.
+        self._remembered: dict[tuple[Any, ...], tuple[SearchReply, float]] = {}
+        self._remembered_of: Catalog | None = None
+        self._seconds = time.time if now is _utc_now else lambda: now().timestamp()
 
     async def run(self, request: Request, caller: Caller) -> Reply:
         """Run one skill. Raises AAPError for every refusal; StoreError when the database fails."""
@@ -140,17 +158,31 @@ class Agent:
     # Inventory
 
     def _search(self, request: SearchRequest, caller: Caller) -> SearchReply:
-        place = None
-        if request.cursor is not None:
-            place = self._cursors.resume(request.cursor, now=self._now().timestamp(), **_scope(request, caller))
+        catalog, now = self._catalog(), self._seconds()
+        if request.cursor is not None or not request.fingerprint:
+            return self._answered(catalog, request, caller, now)
+        if catalog is not self._remembered_of or len(self._remembered) >= _REMEMBERED:
+            # A catalog never changes, so an answer from it is right for as long as it is the catalog of the moment.
+            self._remembered, self._remembered_of = {}, catalog
+        key = (request.fingerprint, request.skip, request.limit, request.paged_by_cursor, caller)
+        known = self._remembered.get(key)
+        if known is not None and now < known[1]:
+            return known[0]
+        reply = self._answered(catalog, request, caller, now)
+        self._remembered[key] = (reply, now + _REMEMBERED_SECONDS)
+        return reply
+
+    def _answered(self, catalog: Catalog, request: SearchRequest, caller: Caller, now: float) -> SearchReply:
+        scope: _Scope = {"request": request.fingerprint, "tenant": caller.tenant, "caller": caller.identity}
+        place = None if request.cursor is None else self._cursors.resume(request.cursor, now=now, **scope)
         dealers = self._dealers(request.dealer_id, caller)
         limit = min(request.limit or self._capabilities.default_limit, self._capabilities.max_limit)
-        page = self._catalog().search(
+        page = catalog.search(
             request.filters, request.sort, skip=request.skip, limit=limit, after=place, dealers=dealers
         )
         cursor = None
         if request.paged_by_cursor and page.last is not None:
-            cursor = self._cursors.issue(page.last, now=self._now().timestamp(), **_scope(request, caller))
+            cursor = self._cursors.issue(page.last, now=now, **scope)
         return SearchReply(page.total, request.skip, limit, page.listings, cursor)
 
     async def _vehicle(self, request: VehicleRequest, caller: Caller) -> VehicleReply:
@@ -233,11 +265,6 @@ class Agent:
         if len(described) == 1 and all(vehicle.get(member) for member in ("year", "make", "model")):
             return _stock(described[0])
         return Stock(None, _stock(described[0]).rooftop if described else None)
-
-
-def _scope(request: SearchRequest, caller: Caller) -> dict[str, Any]:
-    """Return what a cursor of this search is bound to."""
-    return {"request": request.fingerprint, "tenant": caller.tenant, "caller": caller.identity}
 
 
 def _is_test_drive(request: LeadRequest) -> bool:

@@ -26,6 +26,7 @@ CURSOR_PURPOSE: Final = "cursor"
 
 LIFETIME_SECONDS: Final = 30 * 60
 _SIGNATURE_BYTES: Final = 16
+_URL_ALPHABET: Final = bytes.maketrans(b"+/", b"-_")
 
 
 class CursorKey(Protocol):
@@ -71,7 +72,7 @@ class Cursors:
         key = self._newest
         content = _encode(_Content(key.key_id, int(now) + self._lifetime, place.listing_id, place.value))
         signature = _sign(key.value, content, (request, tenant, caller))
-        return base64.urlsafe_b64encode(signature + content).rstrip(b"=").decode()
+        return _spelled(signature + content)
 
     def resume(self, cursor: str, *, request: str, tenant: str, caller: str | None, now: float) -> Place:
         """Return the place that `cursor` continues after; AAPError INVALID_CURSOR unless all of it fits."""
@@ -83,14 +84,18 @@ class Cursors:
         except (binascii.Error, ValueError, KeyError, RecursionError):
             raise _invalid() from None
         # A second spelling of the same bytes (unused bits, padding) is no cursor of ours either.
-        spelling = base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
         if (
             not hmac.compare_digest(signature, _sign(value, signed, (request, tenant, caller)))
-            or spelling != cursor
+            or _spelled(raw) != cursor
             or content.expires_at <= now
         ):
             raise _invalid()
         return Place(content.listing_id, content.value)
+
+
+def _spelled(raw: bytes) -> str:
+    """Return bytes in the alphabet for URLs (RFC 4648 section 5), without padding."""
+    return binascii.b2a_base64(raw, newline=False).rstrip(b"=").translate(_URL_ALPHABET).decode()
 
 
 def _sign(key: bytes, content: bytes, scope: tuple[str, str, str | None]) -> bytes:

@@ -194,8 +194,8 @@ class FacetsRequest(msgspec.Struct, frozen=True):
 class SearchRequest(msgspec.Struct, frozen=True):
     """`inventory.search`. A request either skips (1.1) or continues from a cursor (3.1).
 
-    `limit` is what was asked for, None when nothing was; `fingerprint` is the normalised request as text, which a
-    cursor is bound to; `paged_by_cursor` asks for a `next_cursor` in the reply.
+    `limit` is what was asked for, None when nothing was; `fingerprint` is what is searched for as text, the same for
+    all that ask the same, which a cursor is bound to; `paged_by_cursor` asks for a `next_cursor` in the reply.
     """
 
     filters: Filters

@@ -23,7 +23,7 @@ def refusal(payload: Any) -> AAPError:
 def test_the_search_of_the_page_is_read_into_its_filters_sort_and_page() -> None:
     read: Any = SERVED.read(request("inventory.search", pagination={"skip": 40, "limit": 20}))
     assert read.filters == Filters(
-        {"make": ["Honda"], "condition": ["used", "cpo"]}, at_least={"year": 2020}, at_most={"price": 30000}
+        {"make": ["Honda"], "condition": ["cpo", "used"]}, at_least={"year": 2020}, at_most={"price": 30000}
     )
     assert read.sort == Sort("price")
     assert (read.skip, read.limit, read.cursor, read.paged_by_cursor) == (40, 20, None, False)

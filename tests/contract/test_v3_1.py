@@ -70,9 +70,9 @@ def test_the_filters_of_3_1_are_read() -> None:
         at_most={"electric_range_mi": 400, "displacement_cc": 1200},
         flags={"dc_fast_charge": False},
         text="red",
-        features_all=["sunroof"],
-        features_any=["heated_seats"],
-        features_none=["apple_carplay"],
+        features_all=("sunroof",),
+        features_any=("heated_seats",),
+        features_none=("apple_carplay",),
     )
 
 

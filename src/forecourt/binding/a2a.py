@@ -4,6 +4,7 @@ Source: "JSON-RPC 2.0 binding" and "Errors and retries", sections "A2A detail en
 and "Activation recovery"; CONTRACTS.md sections 2 to 4.
 """
 
+import itertools
 import os
 from collections.abc import Mapping
 from typing import Any, Final
@@ -69,6 +70,9 @@ class A2ABinding:
         self._plain_headers = ((b"content-type", b"application/json"),)
         self._headers = (*self._plain_headers, (b"a2a-extensions", contract.extension_uri.encode()))
         self._numbers = _NUMBERS if contract.typed_details else _PLAIN_NUMBERS
+        # Message ids: random once for each binding of each process, then counted. They are unique, not secret.
+        self._id_prefix = os.urandom(10).hex().encode()
+        self._ids = itertools.count()
         self._tails = {
             skill.id: b',"mediaType":"' + skill.response_media_type.encode() + b'"}]}}}'
             for skill in contract.skills.values()
@@ -81,10 +85,12 @@ class A2ABinding:
         """
         payload: Any = None
         try:
-            _check_content_type(headers.get(b"content-type"))
-            payload = _decode(body)
+            if headers.get(b"content-type") != "application/json":
+                _check_content_type(headers.get(b"content-type"))
+            payload = decode(body)
             params = envelope.read_request(payload)
-            envelope.check_version(headers.get(b"a2a-version"))
+            if b"a2a-version" in headers:
+                envelope.check_version(headers[b"a2a-version"])
             if self.contract.activation and b"a2a-extensions" in headers:
                 envelope.activate(
                     self.contract.extension_uri, headers[b"a2a-extensions"], headers.get(b"x-a2a-extensions")
@@ -107,28 +113,31 @@ class A2ABinding:
                 envelope.check_output_modes(params, skill.response_media_type)
             context_id = message.get("contextId") or None
             return Call(payload["id"], request, skill, context_id)
+        except MalformedJSONError as error:
+            # These messages are ours, word for word: they hold nothing of the body.
+            return self.fail(None, A2AError.parse_error(f"Parse error: {error}"))
         except (A2AError, AAPError) as error:
             if _wants_no_answer(payload):
                 return _NO_CONTENT
             return self.fail(envelope.request_id(payload), error)
 
-    def write(self, call: Call, payload: bytes) -> Answer:
-        """Return the answer that carries a skill's response payload, which is JSON bytes."""
+    def write(self, call: Call, *payload: bytes) -> Answer:
+        """Return the answer that carries a skill's response payload: JSON bytes, whole or in pieces."""
         assert call.skill is not None
-        fresh = os.urandom(32).hex().encode()
+        fresh = b"%s%012x" % (self._id_prefix, next(self._ids))
         context = b""
         if self.contract.activation:
-            context_id = encode(call.context_id) if call.context_id else b'"' + fresh[32:] + b'"'
+            context_id = encode(call.context_id) if call.context_id else b'"c%s"' % fresh
             context = b',"contextId":' + context_id
         parts = (
             b'{"jsonrpc":"2.0","id":',
             encode(call.id),
             b',"result":{"message":{"messageId":"',
-            fresh[:32],
+            fresh,
             b'"',
             context,
             b',"role":"ROLE_AGENT","parts":[{"data":',
-            payload,
+            *payload,
             self._tails[call.skill.id],
         )
         return Answer(200, self._headers, b"".join(parts))
@@ -173,17 +182,7 @@ class A2ABinding:
         }
 
 
-def _decode(body: bytes) -> Any:
-    try:
-        return decode(body)
-    except MalformedJSONError as error:
-        # These messages are ours, word for word: they hold nothing of the body.
-        raise A2AError.parse_error(f"Parse error: {error}") from None
-
-
 def _check_content_type(content_type: str | None) -> None:
-    if content_type == "application/json":
-        return
     essence, _, parameters = (content_type or "").partition(";")
     charset = parameters.strip().lower().removeprefix("charset=").strip('"')
     if essence.strip().lower() != "application/json" or charset not in ("", "utf-8", "utf8"):

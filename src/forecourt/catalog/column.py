@@ -25,8 +25,8 @@ def compact(codes: npt.NDArray[Any], groups: int) -> Codes:
 class TermColumn:
     """A member whose values are counted and matched whole. Spellings with one normal form are one value.
 
-    `values` are the ones shown, ascending; a value's place in it is its code. `codes` finds it by normal form and by the
-    spellings in use.
+    `values` are the ones shown, ascending; a value's place in it is its code. `codes` finds it by its normal form and
+    by the spellings in use.
     """
 
     __slots__ = ("codes", "postings", "values")

@@ -104,12 +104,12 @@ class Catalog:
         The page begins `skip` listings after the first, or after the place `after`, which need not exist any
         more. Raises KeyError for a sort field that is not in `model.SORT_FIELDS`.
         """
-        order = None if sort is None else self._orders[sort.field]
-        descending = sort is not None and sort.descending
         skip = min(max(skip, 0), self._count)
         limit = min(max(limit, 0), self._count)
         if self._small is not None:
             return self._search_small(self._small, filters, sort, skip, limit, after, dealers)
+        order = None if sort is None else self._orders[sort.field]
+        descending = sort is not None and sort.descending
         bitmap = self._bitmap(filters, dealers)
         spans = self._spans(filters)
         start = 0 if after is None else self._rank(after, sort, order)
@@ -141,18 +141,20 @@ class Catalog:
     ) -> Page:
         found = small.matching(filters, None if dealers is None else self._sellers(dealers))
         total = found.bit_count()
-        order = None if sort is None else self._orders[sort.field]
-        start = 0 if after is None else self._rank(after, sort, order)
-        page = small.page(
-            found,
-            total,
-            None if sort is None else sort.field,
-            descending=sort is not None and sort.descending,
-            start=start,
-            skip=skip,
-            wanted=skip + limit + 1,
-        )
-        return self._page(total, page, limit, order)
+        field, descending = (None, False) if sort is None else (sort.field, sort.descending)
+        start = 0
+        if after is not None:
+            start = self._rank(after, sort, None if field is None else self._orders[field])
+        page = small.page(found, total, field, descending=descending, start=start, skip=skip, wanted=skip + limit + 1)
+        last = None
+        if len(page) > limit:
+            del page[limit:]
+            if page:
+                last = self._place(page[-1], None if field is None else small.key(field, page[-1]))
+        return Page(total, self._bodies.of(page), last)
+
+    def _place(self, position: int, key: Any) -> Place:
+        return Place(self._ids[position], key[1] if isinstance(key, tuple) else key)
 
     def facets(self, filters: Filters, *, dealers: Collection[str] | None = None) -> Facets:
         """Return the counts and ranges over what matches (CONTRACTS.md section 5, facets).
@@ -360,8 +362,7 @@ class Catalog:
         if len(found) > limit:
             del found[limit:]
             if found:
-                value: Any = None if order is None else order.key(found[-1])
-                last = Place(self._ids[found[-1]], value[1] if isinstance(value, tuple) else value)
+                last = self._place(found[-1], None if order is None else order.key(found[-1]))
         return Page(total, self._bodies.of(found), last)
 
 

@@ -4,10 +4,10 @@ For some hundred listings Python's own integers are much faster than anything th
 `&`, the total one `bit_count`. It answers what `Catalog.search` answers, from the same columns.
 """
 
+from array import array
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from pyroaring import FrozenBitMap
@@ -39,6 +39,7 @@ class SmallSearch:
         self._numbers = {member: _NumberBits(column, self._count) for member, column in parts.numbers.items()}
         self._features = {code: bits_of(bitmap, self._count) for code, bitmap in parts.features.items()}
         self._ways = {field: _Ways(order) for field, order in parts.orders.items()}
+        self._by_id = _Way(range(self._count))
 
     def matching(self, filters: Filters, within: FrozenBitMap | None) -> int:
         """Return the set of listings that meet every condition, of those in `within` (None: of all)."""
@@ -78,21 +79,23 @@ class SmallSearch:
         self, found: int, total: int, field: str | None, *, descending: bool, start: int, skip: int, wanted: int
     ) -> list[int]:
         """Return matches `skip` to `wanted` of the part from `start` on, in the order of `field` (None: of ids)."""
-        if field is None:
-            way: Sequence[int] = range(self._count)
-            ranks: Sequence[int] = way
-        else:
-            way, ranks = self._ways[field].of(descending=descending)
-        if total * total * _PICKED < wanted * self._count * _WALKED:
+        way = self._by_id if field is None else self._ways[field].of(descending=descending)
+        if total * total * _PICKED <= wanted * self._count * _WALKED:
+            ranks = way.ranks
             picked = sorted(rank for rank in [ranks[position] for position in _positions(found)] if rank >= start)
-            return [way[rank] for rank in picked[skip:wanted]]
+            return [way.steps[rank] for rank in picked[skip:wanted]]
+        steps = way.steps[start:] if start else way.steps
         page: list[int] = []
-        for position in islice(way, start, None):
+        for position in steps:
             if found >> position & 1:
                 page.append(position)
                 if len(page) == wanted:
                     break
         return page[skip:]
+
+    def key(self, field: str, position: int) -> Any:
+        """Return the sort key of a position, None when it has no value."""
+        return self._ways[field].key(position)
 
 
 class _TermBits:
@@ -140,29 +143,38 @@ class _NumberBits:
         return self._below[end] ^ self._below[first] if first < end else 0
 
 
+class _Way:
+    """An order in one direction: `steps` holds the positions along it, `ranks` where each of them comes in it."""
+
+    def __init__(self, positions: Iterable[int]) -> None:
+        self.steps = array("H", positions)
+        self.ranks = array("H", bytes(2 * len(self.steps)))
+        for rank, position in enumerate(self.steps):
+            self.ranks[position] = rank
+
+
 class _Ways:
-    """One order, in both directions: the positions along it, and each position's rank."""
+    """One order, in both directions."""
 
     def __init__(self, order: Order) -> None:
         self._order = order
+        # Where one number at a time is looked up, an array of Python's is nearer at hand than NumPy's.
+        self._codes = array("I", order.codes.astype(np.uint32).tobytes())
 
-    def of(self, *, descending: bool) -> tuple[list[int], list[int]]:
+    def key(self, position: int) -> Any:
+        code = self._codes[position]
+        return self._order.values[code] if code < len(self._order.values) else None
+
+    def of(self, *, descending: bool) -> _Way:
         return self._down if descending else self._up
 
     @cached_property
-    def _up(self) -> tuple[list[int], list[int]]:
-        return _ranked(self._order.ascending.tolist())
+    def _up(self) -> _Way:
+        return _Way(self._order.ascending.tolist())
 
     @cached_property
-    def _down(self) -> tuple[list[int], list[int]]:
-        return _ranked(self._order.descending.tolist())
-
-
-def _ranked(way: list[int]) -> tuple[list[int], list[int]]:
-    ranks = [0] * len(way)
-    for rank, position in enumerate(way):
-        ranks[position] = rank
-    return way, ranks
+    def _down(self) -> _Way:
+        return _Way(self._order.descending.tolist())
 
 
 def bits_of(bitmap: FrozenBitMap, count: int) -> int:

@@ -1,7 +1,7 @@
 """What every contract offers to the bindings and to the server."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -53,8 +53,12 @@ class Contract(ABC):
         """Check a request payload and read it; AAPError lists everything that is wrong with it."""
 
     @abstractmethod
+    def pieces(self, reply: Reply) -> Sequence[bytes]:
+        """Return the response payload as JSON bytes in pieces, so that a binding copies them once."""
+
     def write(self, reply: Reply) -> bytes:
         """Return the response payload as JSON bytes."""
+        return b"".join(self.pieces(reply))
 
     @abstractmethod
     def write_error(self, error: AAPError) -> dict[str, Any]:

@@ -59,6 +59,7 @@ _RANGE_FACETS: Final[Mapping[str, str]] = {
 }
 
 _encode = msgspec.json.Encoder().encode
+_encode_in_order = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Contract11(Contract):
@@ -82,8 +83,10 @@ class Contract11(Contract):
 
     def __init__(self, offer: Offer) -> None:
         super().__init__(offer)
+        self._checkers = {skill.id: self.schemas.checker(skill.request_schema) for skill in self.skills.values()}
         free_text = ("query",) if offer.capabilities.free_text else ()
         self._filters_offered = frozenset((*offer.capabilities.filters, *free_text))
+        self._plain_filters = self._filters_offered
         self._features_offered = frozenset(offer.capabilities.feature_codes)
         self._sorts_offered = frozenset(offer.capabilities.sort_fields)
 
@@ -94,8 +97,9 @@ class Contract11(Contract):
         skill = self.skill_of(payload)
         if skill is None:
             raise self._no_skill(payload)
-        if not self.schemas.is_valid(skill.request_schema, payload):
-            raise self._refusal(skill, payload, self.schemas.problems(skill.request_schema, payload))
+        checker = self._checkers[skill.id]
+        if not checker.is_valid(payload):
+            raise self._refusal(skill, payload, checker.problems(payload))
         unknown = self._unknown_words(payload)
         if unknown:
             raise AAPError("SCHEMA_VALIDATION_FAILED", problems=unknown)
@@ -144,12 +148,14 @@ class Contract11(Contract):
 
     def _read_search(self, payload: dict[str, Any]) -> Request:
         self._check_capabilities(payload)
+        filters, sort = read_filters(payload.get("filters")), read_sort(payload.get("sort"))
         paging = payload.get("pagination") or {}
         return SearchRequest(
-            read_filters(payload.get("filters")),
-            read_sort(payload.get("sort")),
+            filters,
+            sort,
             skip=int(paging.get("skip", 0)),
             limit=read_limit(paging),
+            fingerprint=fingerprint(filters, sort, None),
         )
 
     def _read_vehicle(self, payload: dict[str, Any]) -> Request:
@@ -172,8 +178,11 @@ class Contract11(Contract):
 
     def _check_capabilities(self, payload: dict[str, Any]) -> None:
         """Refuse what is switched off here: filters first, then the sort field."""
-        problems = self._capability_problems(payload)
         sort = payload.get("sort")
+        filters = payload.get("filters") or {}
+        if filters.keys() <= self._plain_filters and (sort is None or sort["field"] in self._sorts_offered):
+            return
+        problems = self._capability_problems(filters)
         sort_problem = None
         if sort is not None and sort["field"] not in self._sorts_offered:
             offered = ", ".join(self.offer.capabilities.sort_fields) or "nothing"
@@ -189,8 +198,7 @@ class Contract11(Contract):
         if sort_problem:
             raise AAPError("UNSUPPORTED_SORT", problems=[sort_problem])
 
-    def _capability_problems(self, payload: dict[str, Any]) -> list[Problem]:
-        filters: dict[str, Any] = payload.get("filters") or {}
+    def _capability_problems(self, filters: Mapping[str, Any]) -> list[Problem]:
         return [
             Problem(f"/filters/{name}", "capability", "is not a filter that this deployment offers")
             for name in filters.keys() - self._filters_offered
@@ -198,25 +206,25 @@ class Contract11(Contract):
 
     # Writing
 
-    def write(self, reply: Reply) -> bytes:
-        """Return the response payload as JSON bytes; listings and receipts pass through unchanged."""
+    def pieces(self, reply: Reply) -> Sequence[bytes]:
+        """Return the response payload; listings and receipts pass through unchanged."""
         match reply:
             case SearchReply():
-                return self._write_search(reply)
+                head, tail = self._around(reply)
+                return (head, *_separated(reply.listings), tail)
             case VehicleReply():
-                return b'{"type":"inventory.vehicle.response","data":' + reply.listing + b"}"
+                return (b'{"type":"inventory.vehicle.response","data":', reply.listing, b"}")
             case FacetsReply():
-                data = self._facets(reply.facets)
-                return b'{"type":"inventory.facets.response","data":' + _encode(data) + b"}"
+                return (b'{"type":"inventory.facets.response","data":', _encode(self._facets(reply.facets)), b"}")
             case DealerInformationReply():
-                data = self._profile(reply)
-                return b'{"type":"dealer.information.response","data":' + _encode(data) + b"}"
+                return (b'{"type":"dealer.information.response","data":', _encode(self._profile(reply)), b"}")
             case LeadReply():
-                return b'{"type":"lead.submit.response",' + reply.receipt[1:]
+                return (b'{"type":"lead.submit.response",', reply.receipt[1:])
 
-    def _write_search(self, reply: SearchReply) -> bytes:
+    def _around(self, reply: SearchReply) -> tuple[bytes, bytes]:
+        """Return what stands before the vehicles of a search and behind them."""
         head = b'{"type":"inventory.search.response","data":{"total":%d,"skip":%d,"limit":%d,"vehicles":['
-        return b"".join((head % (reply.total, reply.skip, reply.limit), b",".join(reply.listings), b"]}}"))
+        return head % (reply.total, reply.skip, reply.limit), b"]}}"
 
     def _facets(self, facets: Facets) -> dict[str, Any]:
         data: dict[str, Any] = {}
@@ -281,11 +289,27 @@ _OTHER_FILTERS: Final[Mapping[str, str]] = {
 }
 """Filters of one value or of codes -> the member of `Filters`."""
 
+_FAR: Final = 1 << 53
+"""Beyond every price, mileage and year; up to here integers and floats mean the same number."""
+
 _ENVELOPE: Final = frozenset({"type", "dealer_id", "idempotency_key"})
 
 
+def _separated(items: Sequence[bytes]) -> Sequence[bytes]:
+    """Return the items with a comma between each two."""
+    if not items:
+        return ()
+    pieces = [b","] * (2 * len(items) - 1)
+    pieces[::2] = items
+    return pieces
+
+
 def read_filters(filters: Mapping[str, Any] | None) -> Filters:
-    """Read a valid `filters` object; members that the model does not know are left to capability checks."""
+    """Read a valid `filters` object, in one form for all that ask the same: lists have no order, empty ones set no
+    condition (ours), 30000.0 is 30000.
+
+    Members that the model does not know are left to capability checks.
+    """
     if not filters:
         return Filters()
     terms: dict[str, Sequence[str]] = {}
@@ -295,22 +319,34 @@ def read_filters(filters: Mapping[str, Any] | None) -> Filters:
     others: dict[str, Any] = {}
     for name, value in filters.items():
         if name in TERM_FILTERS:
-            # vehicle_type may be a single word or a list of them; lists are the rule.
-            terms[TERM_FILTERS[name]] = value if isinstance(value, list) else [value]
+            if value:
+                terms[TERM_FILTERS[name]] = sorted(value) if len(value) > 1 else value
         elif name in MIN_FILTERS:
-            at_least[MIN_FILTERS[name]] = value
+            at_least[MIN_FILTERS[name]] = _bound(value)
         elif name in MAX_FILTERS:
-            at_most[MAX_FILTERS[name]] = value
+            at_most[MAX_FILTERS[name]] = _bound(value)
         elif name in FLAG_FILTERS:
             flags[FLAG_FILTERS[name]] = value
         elif name in _OTHER_FILTERS:
-            others[_OTHER_FILTERS[name]] = value
+            others[_OTHER_FILTERS[name]] = tuple(sorted(value)) if isinstance(value, list) else value
     return Filters(terms, at_least, at_most, flags, **others)
+
+
+def _bound(value: float) -> float:
+    """Return a bound as a whole number where it is one, and no further out than any listing can be."""
+    if -_FAR < value < _FAR:
+        return int(value) if value == int(value) else value
+    return _FAR if value > 0 else -_FAR
 
 
 def read_sort(sort: Mapping[str, Any] | None) -> Sort | None:
     """Read a valid `sort` object."""
     return Sort(sort["field"], sort["order"] == "desc") if sort else None
+
+
+def fingerprint(filters: Filters, sort: Sort | None, dealer_id: str | None) -> str:
+    """Return a search as text, the same for all that ask the same: what was read has one form."""
+    return _encode_in_order((filters, sort, dealer_id)).decode()
 
 
 def read_limit(paging: Mapping[str, Any]) -> int | None:

@@ -4,19 +4,16 @@ import difflib
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Final
 
-import msgspec
-
 from forecourt.contract.interface import Offer
-from forecourt.contract.v1_1 import Contract11, read_filters, read_limit, read_sort
+from forecourt.contract.v1_1 import Contract11, fingerprint, read_filters, read_limit, read_sort
 from forecourt.errors import CODES, AAPError, Problem
 from forecourt.model import DealerInformationReply, Request, SearchReply, SearchRequest
 
 _FEATURE_FILTERS: Final = ("features_all", "features_any", "features_none")
 
+_FEATURES: Final = frozenset(_FEATURE_FILTERS)
 _FEATURES_READ: Final = 50
 """How many codes of one filter are looked at: as many as the schema allows, however many were sent."""
-
-_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Contract31(Contract11):
@@ -46,11 +43,13 @@ class Contract31(Contract11):
     def __init__(self, offer: Offer) -> None:
         super().__init__(offer)
         self._known_features = offer.known_features
+        # Feature filters are offered code by code, so their names alone do not settle it.
+        self._plain_filters = self._filters_offered.difference(_FEATURE_FILTERS)
 
     def _unknown_words(self, payload: dict[str, Any]) -> list[Problem]:
         """Refuse feature codes that no vocabulary has (CONTRACTS.md section 5, "Feature filters")."""
         filters = payload.get("filters")
-        if not isinstance(filters, dict):
+        if not isinstance(filters, dict) or _FEATURES.isdisjoint(filters):
             return []
         return [
             Problem(
@@ -69,9 +68,8 @@ class Contract31(Contract11):
         close = difflib.get_close_matches(code[:64], self._known_features, 1)
         return f"Unknown feature code; did you mean `{close[0]}`?" if close else None
 
-    def _capability_problems(self, payload: dict[str, Any]) -> list[Problem]:
-        problems = super()._capability_problems(payload)
-        filters: dict[str, Any] = payload.get("filters") or {}
+    def _capability_problems(self, filters: Mapping[str, Any]) -> list[Problem]:
+        problems = super()._capability_problems(filters)
         for name in _FEATURE_FILTERS:
             if name in filters and name in self._filters_offered:
                 problems += [
@@ -88,26 +86,25 @@ class Contract31(Contract11):
     def _read_search(self, payload: dict[str, Any]) -> Request:
         self._check_capabilities(payload)
         paging = payload.get("pagination") or {}
-        sort = payload.get("sort")
+        filters = read_filters(payload.get("filters"))
+        sort = read_sort(payload.get("sort"))
         dealer_id = payload.get("dealer_id")
         return SearchRequest(
-            read_filters(payload.get("filters")),
-            read_sort(sort),
+            filters,
+            sort,
             limit=read_limit(paging),
             cursor=paging.get("cursor"),
             paged_by_cursor=True,
-            fingerprint=_fingerprint(payload.get("filters"), sort, dealer_id),
+            fingerprint=fingerprint(filters, sort, dealer_id),
             dealer_id=dealer_id,
         )
 
     _READERS: ClassVar[Mapping[str, Any]] = {**Contract11._READERS, "inventory.search": _read_search}
 
-    def _write_search(self, reply: SearchReply) -> bytes:
-        more = b""
-        if reply.next_cursor is not None:
-            more = b',"next_cursor":"' + reply.next_cursor.encode() + b'"'
+    def _around(self, reply: SearchReply) -> tuple[bytes, bytes]:
+        more = b"" if reply.next_cursor is None else b',"next_cursor":"' + reply.next_cursor.encode() + b'"'
         head = b'{"type":"inventory.search.response","data":{"total":%d,"limit":%d,"vehicles":['
-        return b"".join((head % (reply.total, reply.limit), b",".join(reply.listings), b"]", more, b"}}"))
+        return head % (reply.total, reply.limit), b"]" + more + b"}}"
 
     def _profile(self, reply: DealerInformationReply) -> dict[str, Any]:
         data = super()._profile(reply)
@@ -121,19 +118,6 @@ class Contract31(Contract11):
     def extension_params(self) -> dict[str, Any]:
         """Return the 1.1 params and the search capabilities."""
         return {**super().extension_params(), "search_capabilities": self.offer.capabilities.to_payload()}
-
-
-def _fingerprint(filters: Mapping[str, Any] | None, sort: Mapping[str, Any] | None, dealer_id: str | None) -> str:
-    """Return the request as text that is the same however lists are ordered and empty parts are written."""
-    wanted = {name: _normal(value) for name, value in (filters or {}).items() if value != []}
-    return _encode((wanted, sort, dealer_id)).decode()
-
-
-def _normal(value: Any) -> Any:
-    """Return a filter's value in one form for all that ask the same: 30000.0 is 30000, lists have no order."""
-    if isinstance(value, list):
-        return sorted(value)
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 CONTRACT: Final = Contract31

@@ -61,8 +61,11 @@ class SchemaSet:
 
     def is_valid(self, file: str, instance: Any) -> bool:
         """Tell whether the instance (parsed JSON) fits the schema; formats count."""
-        checker = self._checkers.get(file) or self._checker(file)
-        return checker.is_valid(instance)
+        return self.checker(file).is_valid(instance)
+
+    def checker(self, file: str) -> Checker:
+        """Return what checks instances of this file, for whoever checks many."""
+        return self._checkers.get(file) or self._checker(file)
 
     def problems(self, file: str, instance: Any, location: str = "") -> list[Problem]:
         """Return everything that is wrong with the instance, sorted; an empty list if it fits.
@@ -72,8 +75,7 @@ class SchemaSet:
         nor do names that do not look like field names. At most 100 problems are returned; where there were
         more, the hint of the first says so.
         """
-        checker = self._checkers.get(file) or self._checker(file)
-        return checker.problems(instance, location)
+        return self.checker(file).problems(instance, location)
 
     def inlined(self, file: str) -> dict[str, Any]:
         """Return a copy of the schema in which every `$ref` is replaced by what it refers to.

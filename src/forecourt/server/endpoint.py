@@ -9,12 +9,12 @@ from typing import Any, Final
 from forecourt.a2a import A2AError
 from forecourt.agent import Caller
 from forecourt.binding import Answer
-from forecourt.binding.a2a import HEADERS, A2ABinding, Call
+from forecourt.binding.a2a import HEADERS, A2ABinding
 from forecourt.contract import Contract
 from forecourt.errors import AAPError
 from forecourt.server.deployment import Deployment
 
-__all__ = ["A2AEndpoint", "BodyRefusedError", "read_body", "send_answer"]
+__all__ = ["A2AEndpoint"]
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -50,32 +50,41 @@ class A2AEndpoint:
         self._body_seconds = deployment.config.server.body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one POST."""
-        headers = pick(scope["headers"])
+        """Answer one POST. Written in one piece, since every call costs and this is the path of every request."""
+        binding = self._binding
         try:
-            body = await read_body(receive, self._max_body, self._body_seconds)
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body", False):
+                body = message["body"]
+                if len(body) > self._max_body:
+                    raise BodyRefusedError(_too_long(self._max_body))
+            else:
+                body = await read_rest(message, receive, self._max_body, self._body_seconds)
         except ClientGoneError:
             return
         except BodyRefusedError as refusal:
-            await send_answer(send, self._binding.fail(None, A2AError.invalid_request(refusal.reason)))
-            return
-        outcome = self._binding.read(body, headers)
-        if isinstance(outcome, Call):
-            outcome = await self._answer(outcome, scope)
-        await send_answer(send, outcome)
-
-    async def _answer(self, call: Call, scope: Scope) -> Answer:
-        try:
-            if self._deployment.limit is not None:
-                client = scope.get("client")
-                await self._deployment.limit.check(client[0] if client else "")
-            request = self._contract.read(call.payload)
-            reply = await self._deployment.agent.run(request, self._caller)
-            return self._binding.write(call, self._contract.write(reply))
-        except (AAPError, A2AError) as error:
-            return self._binding.fail(call.id, error)
-        except Exception as error:
-            return self._binding.fail(call.id, internal_error(error))
+            answer = binding.fail(None, A2AError.invalid_request(refusal.reason))
+        else:
+            call = binding.read(body, pick(scope["headers"]))
+            if isinstance(call, Answer):
+                answer = call
+            else:
+                try:
+                    if self._deployment.limit is not None:
+                        client = scope.get("client")
+                        await self._deployment.limit.check(client[0] if client else "")
+                    contract = self._contract
+                    reply = await self._deployment.agent.run(contract.read(call.payload), self._caller)
+                    answer = binding.write(call, *contract.pieces(reply))
+                except (AAPError, A2AError) as error:
+                    answer = binding.fail(call.id, error)
+                except Exception as error:
+                    answer = binding.fail(call.id, internal_error(error))
+        headers = answer.headers
+        if answer.status != 204:
+            headers = (*headers, (b"content-length", b"%d" % len(answer.body)))
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": answer.body})
 
 
 def internal_error(error: Exception) -> AAPError:
@@ -109,20 +118,16 @@ def pick(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, str]:
     return found
 
 
-async def read_body(receive: Receive, limit: int, seconds: float) -> bytes:
-    """Return the request's body. Raises BodyRefusedError when it is longer than `limit` or slower than `seconds`.
+async def read_rest(message: MutableMapping[str, Any], receive: Receive, limit: int, seconds: float) -> bytes:
+    """Return the whole body of which `message` is the beginning.
 
-    What is too long is thrown away as it comes, up to a bound, before it is refused: a caller that is still sending
-    does not listen yet.
+    Raises BodyRefusedError when it is longer than `limit` or slower than `seconds`, ClientGoneError when the caller
+    hangs up. What is too long is thrown away as it comes, up to a bound, before it is refused: a caller that is still
+    sending does not listen yet.
     """
-    message = await receive()
     if message["type"] == "http.disconnect":
         raise ClientGoneError
     body: bytes = message.get("body", b"")
-    if not message.get("more_body"):
-        if len(body) > limit:
-            raise BodyRefusedError(_too_long(limit))
-        return body
     chunks, length = [body], len(body)
     try:
         async with asyncio.timeout(seconds):
@@ -145,11 +150,3 @@ async def read_body(receive: Receive, limit: int, seconds: float) -> bytes:
 
 def _too_long(limit: int) -> str:
     return f"The request's body must not be longer than {limit} bytes"
-
-
-async def send_answer(send: Send, answer: Answer) -> None:
-    """Send an answer with its length."""
-    length = (b"content-length", b"%d" % len(answer.body))
-    headers = answer.headers if answer.status == 204 else (*answer.headers, length)
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": answer.body})
