@@ -121,15 +121,15 @@ sorts = st.one_of(st.none(), st.builds(Sort, st.sampled_from(SORT_FIELDS), st.bo
 sellers = st.one_of(st.none(), st.none(), st.lists(st.sampled_from(["north", "south", "nowhere"]), max_size=2))
 
 
-sizes = st.sampled_from(["small", "middling", "large"])
+scales = st.sampled_from(["small", "middling", "large"])
 
 
 @contextmanager
-def both(stock: Stock, size: str) -> Iterator[tuple[Catalog, Reference]]:
+def both(stock: Stock, scale: str) -> Iterator[tuple[Catalog, Reference]]:
     """The catalog and the reference; the catalog goes the ways that are meant for stocks of a size."""
-    large = size == "large"
+    large = scale == "large"
     with pytest.MonkeyPatch.context() as patch:
-        if size != "small":
+        if scale != "small":
             patch.setattr(index, "SMALL_STOCK", -1)
         if large:
             patch.setattr(index, "_SMALL", 0)
@@ -154,17 +154,17 @@ def plain(page: Page) -> tuple[Any, ...]:
 
 @checked
 @given(
-    stocks, sizes, st.lists(st.tuples(requests, sorts, sellers), min_size=1, max_size=5),
+    stocks, scales, st.lists(st.tuples(requests, sorts, sellers), min_size=1, max_size=5),
     st.integers(0, 4), st.integers(0, 5),
 )  # fmt: skip
 def test_search_answers_as_the_reference_does(
     stock: Stock,
-    size: str,
+    scale: str,
     questions: list[tuple[Filters, Sort | None, list[str] | None]],
     skip: int,
     limit: int,
 ) -> None:
-    with both(stock, size) as (catalog, reference):
+    with both(stock, scale) as (catalog, reference):
         for filters, sort, dealers in questions:
             found = catalog.search(filters, sort, skip=skip, limit=limit, dealers=dealers)
             wanted = reference.search(filters, sort, skip=skip, limit=limit, dealers=dealers)
@@ -172,11 +172,11 @@ def test_search_answers_as_the_reference_does(
 
 
 @checked
-@given(stocks, stocks, sizes, requests, sorts, st.integers(1, 3), st.integers(0, 2))
+@given(stocks, stocks, scales, requests, sorts, st.integers(1, 3), st.integers(0, 2))
 def test_a_walk_goes_on_as_in_the_reference_when_the_stock_has_changed_under_it(
     before: Stock,
     now: Stock,
-    size: str,
+    scale: str,
     filters: Filters,
     sort: Sort | None,
     limit: int,
@@ -189,7 +189,7 @@ def test_a_walk_goes_on_as_in_the_reference_when_the_stock_has_changed_under_it(
         if last is None:
             break
         places.append(last)
-    with both(now, size) as (catalog, reference):
+    with both(now, scale) as (catalog, reference):
         for place in places[:6]:
             found = catalog.search(filters, sort, skip=skip, limit=limit, after=place)
             wanted = reference.search(filters, sort, skip=skip, limit=limit, after=place)
@@ -197,11 +197,11 @@ def test_a_walk_goes_on_as_in_the_reference_when_the_stock_has_changed_under_it(
 
 
 @checked
-@given(stocks, sizes, st.lists(st.tuples(requests, sellers), min_size=1, max_size=4))
+@given(stocks, scales, st.lists(st.tuples(requests, sellers), min_size=1, max_size=4))
 def test_facets_are_as_the_reference_counts_them(
-    stock: Stock, size: str, questions: list[tuple[Filters, list[str] | None]]
+    stock: Stock, scale: str, questions: list[tuple[Filters, list[str] | None]]
 ) -> None:
-    with both(stock, size) as (catalog, reference):
+    with both(stock, scale) as (catalog, reference):
         for filters, dealers in questions:
             found = catalog.facets(filters, dealers=dealers)
             wanted = reference.facets(filters, dealers=dealers)
@@ -210,12 +210,12 @@ def test_facets_are_as_the_reference_counts_them(
 
 
 @checked
-@given(stocks, sizes, st.lists(st.tuples(names, sellers), min_size=1, max_size=6))
+@given(stocks, scales, st.lists(st.tuples(names, sellers), min_size=1, max_size=6))
 def test_find_names_the_listing_that_the_reference_does(
     stock: Stock,
-    size: str,
+    scale: str,
     questions: list[tuple[VehicleReference, list[str] | None]],
 ) -> None:
-    with both(stock, size) as (catalog, reference):
+    with both(stock, scale) as (catalog, reference):
         for name, dealers in questions:
             assert catalog.find(name, dealers=dealers) == reference.find(name, dealers=dealers)
