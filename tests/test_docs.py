@@ -388,15 +388,19 @@ _TYPES: Final[Mapping[type, str]] = {
 def settings(struct: msgspec.inspect.StructType, prefix: str = "") -> Iterator[tuple[str, str, str]]:
     """Yield every key of the configuration with its type and its default, as the page writes them."""
     for field in struct.fields:
-        kind = field.type
-        if isinstance(kind, msgspec.inspect.UnionType):
-            kind = next(each for each in kind.types if not isinstance(each, msgspec.inspect.NoneType))
+        kinds = [field.type]
+        if isinstance(field.type, msgspec.inspect.UnionType):
+            kinds = [each for each in field.type.types if not isinstance(each, msgspec.inspect.NoneType)]
+        kind = kinds[0]
         if isinstance(kind, msgspec.inspect.StructType):
             yield from settings(kind, f"{prefix}{field.encode_name}.")
             continue
+        if isinstance(kind, msgspec.inspect.VarTupleType) and isinstance(kind.item_type, msgspec.inspect.StructType):
+            yield from settings(kind.item_type, f"{prefix}{field.encode_name}[].")
+            continue
         default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
         text = "required" if field.required else "none" if default is None else f"`{json.dumps(default)}`"
-        yield f"{prefix}{field.encode_name}", _TYPES[type(kind)], text
+        yield f"{prefix}{field.encode_name}", " or ".join(_TYPES[type(each)] for each in kinds), text
 
 
 def test_the_configuration_page_has_every_key_with_its_type_and_default() -> None:

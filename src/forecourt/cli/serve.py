@@ -101,7 +101,7 @@ def _addresses(app: "Application", port: int) -> str:
     host = settings.server.host
     shown = f"[{host}]" if ":" in host else host
     base = settings.server.public_url or f"http://{shown}:{port}"
-    name = next(iter(app.deployment.sellers.values())).profile["name"]
+    name = app.deployment.name
     versions = reversed(list(app.deployment.contracts))
     lines = [
         f"{name} answers AI agents at {base}",

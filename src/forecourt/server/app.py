@@ -2,13 +2,13 @@
 
 import gc
 import logging
-from collections.abc import Mapping
 from typing import Final
 
 from starlette.types import ASGIApp
 
 from forecourt.agent import Caller
-from forecourt.contract import Contract, default_version
+from forecourt.binding.a2a import A2ABinding
+from forecourt.contract import default_version
 from forecourt.server.config import Config
 from forecourt.server.deployment import Deployment
 from forecourt.server.endpoint import A2AEndpoint, Receive, Scope, Send
@@ -27,16 +27,19 @@ class Application:
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
         self._pages: ASGIApp = pages(deployment)
-        self._endpoints: Mapping[str, A2AEndpoint] = self._tree("", Caller())
+        self._bindings = {version: A2ABinding(contract) for version, contract in deployment.contracts.items()}
+        self._endpoints = self._tree("", Caller())
+        self._hosted: dict[bytes, dict[str, A2AEndpoint]] = {}
         for dealer_id in deployment.sellers:
-            caller = Caller(dealer_id, (dealer_id,))
-            self._endpoints = {**self._endpoints, **self._tree(f"{_DEALERS}{dealer_id}", caller)}
+            self._endpoints |= self._tree(f"{_DEALERS}{dealer_id}", Caller(dealer_id, (dealer_id,)))
+        for host, dealer_id in deployment.hosts.items():
+            self._hosted[host.encode()] = self._tree("", Caller(dealer_id, (dealer_id,)))
 
     def _tree(self, prefix: str, caller: Caller) -> dict[str, A2AEndpoint]:
-        contracts: Mapping[str, Contract] = self.deployment.contracts
+        """Return the endpoints below a path, all for the same sellers."""
         endpoints = {
-            f"{prefix}/v{version}/a2a": A2AEndpoint(self.deployment, contract, caller)
-            for version, contract in contracts.items()
+            f"{prefix}/v{version}/a2a": A2AEndpoint(self.deployment, binding, caller)
+            for version, binding in self._bindings.items()
         }
         endpoints[f"{prefix}/a2a"] = endpoints[f"{prefix}/v{default_version()}/a2a"]
         return endpoints
@@ -44,7 +47,8 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or live through one lifespan."""
         if scope["type"] == "http":
-            endpoint = self._endpoints.get(scope["path"]) if scope["method"] == "POST" else None
+            endpoints = self._hosted.get(_host(scope), self._endpoints) if self._hosted else self._endpoints
+            endpoint = endpoints.get(scope["path"]) if scope["method"] == "POST" else None
             if endpoint is not None:
                 await endpoint(scope, receive, send)
             else:
@@ -67,6 +71,15 @@ class Application:
         await receive()
         await self.deployment.close()
         await send({"type": "lifespan.shutdown.complete"})
+
+
+def _host(scope: Scope) -> bytes:
+    """Return the host that was asked for, in lower case and without a port."""
+    for name, value in scope["headers"]:
+        if name == b"host":
+            host: bytes = value.lower()
+            return host if host.endswith(b"]") else host.rsplit(b":", 1)[0]
+    return b""
 
 
 def create_app(config: Config | None = None) -> Application:

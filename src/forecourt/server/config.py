@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-__all__ = ["Appointments", "Config", "ConfigError", "Dealer", "Limits", "Search", "Server", "load"]
+__all__ = ["Appointments", "Config", "ConfigError", "Dealer", "Feed", "Limits", "Search", "Server", "load"]
 
 Count = Annotated[int, Meta(ge=1)]
 
@@ -23,6 +23,8 @@ class _Section(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
 class Server(_Section, frozen=True):
     """Where the agent listens and what it takes."""
 
+    name: str | None = None
+    """What a network of sellers is called on its card; None is the seller's name, or "Dealer network" for several."""
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8000
     public_url: Annotated[str, Meta(pattern=r"^https?://[^\s?#]*[^\s?#/]$")] | None = None
@@ -33,10 +35,34 @@ class Server(_Section, frozen=True):
 
 
 class Dealer(_Section, frozen=True):
-    """The one seller of this deployment. `profile` is a JSON file in the shape of `dealer.information`'s data."""
+    """One seller. `profile` is a JSON file in the shape of `dealer.information`'s data."""
 
     id: Annotated[str, Meta(min_length=1, max_length=128)]
     profile: str
+    hosts: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9.-]+$")], ...] = ()
+    """Host names at which this seller alone answers, at the paths that the whole deployment has elsewhere."""
+
+
+class Feed(_Section, frozen=True):
+    """A source of inventory that the server fetches itself, see `forecourt.feed.FeedOptions` for what is not here."""
+
+    source: Annotated[str, Meta(min_length=1)]
+    """A file, or an http or https address."""
+    dealer: str | None = None
+    """Whose stock it is; may be left out where there is one seller."""
+    every: Annotated[int, Meta(ge=10, le=7 * 86_400)] = 3600
+    """Seconds from the end of one fetch to the next."""
+    rooftop: str | dict[str, str] | None = None
+    """The rooftop that the whole feed is of, or names by the feed's own store codes."""
+    columns: dict[str, str] = {}
+    """{field: column} beside the packaged table of aliases, and winning over it."""
+    keep_unmapped: bool = False
+    currency: str = "USD"
+    odometer_unit: Annotated[str, Meta(pattern="^(mi|km)$")] = "mi"
+    default_condition: Annotated[str, Meta(pattern="^(new|used)$")] = "used"
+    timezone: str = "UTC"
+    most_removed: Annotated[float, Meta(ge=0, le=1)] = 0.5
+    """The share of the stock that may vanish at once; a feed that drops more is refused as a whole."""
 
 
 class Search(_Section, frozen=True):
@@ -75,10 +101,14 @@ class Appointments(_Section, frozen=True):
 
 
 class Config(_Section, frozen=True):
-    """A whole configuration. Without a `dealer` the packaged demo dealer is served."""
+    """A whole configuration. With neither `dealer` nor `dealers` the packaged demo dealer is served."""
 
     server: Server = Server()
     dealer: Dealer | None = None
+    """The one seller of a deployment that has one."""
+    dealers: tuple[Dealer, ...] = ()
+    """The sellers of a network."""
+    feeds: tuple[Feed, ...] = ()
     search: Search = Search()
     limits: Limits = Limits()
     appointments: Appointments = Appointments()
@@ -86,6 +116,11 @@ class Config(_Section, frozen=True):
     """The folder of the embedded database."""
     store: str | None = None
     """The database's address; None is SQLite in `data`."""
+
+    @property
+    def all_dealers(self) -> tuple[Dealer, ...]:
+        """The configured sellers, however many; none for the demo."""
+        return (self.dealer, *self.dealers) if self.dealer is not None else self.dealers
 
     @property
     def store_address(self) -> str:
@@ -121,11 +156,22 @@ def load(path: str | Path | None, **overrides: Any) -> Config:
 
 def _anchor(table: dict[str, Any], folder: Path) -> None:
     """Make the paths of a configuration file relative to the file, wherever the command was called."""
-    dealer = table.get("dealer")
-    if isinstance(dealer, dict) and isinstance(dealer.get("profile"), str):
-        dealer["profile"] = str(folder / dealer["profile"])
+    for dealer in [*_tables(table, "dealers"), *_tables(table, "dealer")]:
+        if isinstance(dealer.get("profile"), str):
+            dealer["profile"] = str(folder / dealer["profile"])
+    for feed in _tables(table, "feeds"):
+        if isinstance(feed.get("source"), str) and "://" not in feed["source"]:
+            feed["source"] = str(folder / feed["source"])
     if isinstance(table.get("data"), str):
         table["data"] = str(folder / table["data"])
     search = table.get("search")
     if isinstance(search, dict) and isinstance(search.get("vocabulary"), list):
         search["vocabulary"] = [str(folder / file) if isinstance(file, str) else file for file in search["vocabulary"]]
+
+
+def _tables(table: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return the table or tables under a name, of whatever was written there."""
+    found = table.get(name)
+    if isinstance(found, dict):
+        return [found]
+    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []

@@ -1,10 +1,11 @@
 """One running deployment: the store, the catalog, the sellers, the agent, and the contracts over them."""
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -48,6 +49,9 @@ ALL_FILTERS = (
 """Every filter of any contract; the free text query is switched by itself."""
 
 
+_DEALER_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
 class Deployment:
     """Everything that requests share. Made from a configuration, opened once, closed once."""
 
@@ -58,6 +62,8 @@ class Deployment:
         offer = Offer(self.capabilities, frozenset(self.vocabulary.codes))
         self.contracts: Mapping[str, Contract] = {version: contract_class(version)(offer) for version in versions()}
         self.sellers = {seller.dealer_id: seller for seller in _sellers(config)}
+        self.hosts = _hosts(config)
+        self.name = config.server.name or _name(self.sellers.values())
         self.store = _store(config)
         self.inventory = Inventory(self.store, self.sellers)
         self.limit = ClientLimit(config.limits.requests, config.limits.seconds) if config.limits.requests else None
@@ -73,7 +79,7 @@ class Deployment:
     @property
     def is_demo(self) -> bool:
         """Whether the packaged demo dealer is served."""
-        return self.config.dealer is None
+        return not self.config.all_dealers
 
     async def open(self) -> None:
         """Open the store, stock the demo dealer, build the catalog. Raises StoreError."""
@@ -149,24 +155,46 @@ def _capabilities(config: Config, vocabulary: Vocabulary) -> Capabilities:
     )
 
 
+def _hosts(config: Config) -> dict[str, str]:
+    """Return the dealer id by host name, in lower case."""
+    hosts: dict[str, str] = {}
+    for dealer in config.all_dealers:
+        for host in dealer.hosts:
+            if host.lower() in hosts:
+                raise ConfigError(f"dealers.hosts: {host} is named twice")
+            hosts[host.lower()] = dealer.id
+    return hosts
+
+
+def _name(sellers: Collection[Seller]) -> str:
+    names = [str(seller.profile["name"]) for seller in sellers]
+    return names[0] if len(names) == 1 else "Dealer network"
+
+
 def _sellers(config: Config) -> Iterable[Seller]:
-    if config.dealer is None:
+    if config.dealer is not None and config.dealers:
+        raise ConfigError("dealer: use [dealer] for one seller or [[dealers]] for several, not both")
+    ids = [dealer.id for dealer in config.all_dealers]
+    seen: set[str] = set()
+    for dealer_id in ids:
+        if dealer_id in seen:
+            raise ConfigError(f"dealers.id: {dealer_id} is used twice")
+        seen.add(dealer_id)
+        if not _DEALER_ID.fullmatch(dealer_id):
+            raise ConfigError("dealers.id: use letters, digits, '-', '_' and '.', since it is part of addresses")
+    if config.all_dealers:
+        chosen = [(dealer.id, _profile(dealer.profile)) for dealer in config.all_dealers]
+    else:
         from forecourt.demo import DEALER_ID, profile
 
-        dealer_id, read = DEALER_ID, profile()
-    else:
-        dealer_id, read = config.dealer.id, _profile(config.dealer.profile)
+        chosen = [(DEALER_ID, profile())]
     rules, holidays = _rules(config.appointments), _holidays(config.appointments)
-    try:
-        yield Seller.from_profile(
-            dealer_id,
-            read,
-            rules,
-            strict_times=config.appointments.when_unavailable == "reject",
-            holidays=holidays,
-        )
-    except ValueError as error:
-        raise ConfigError(f"dealer: {error}") from error
+    strict = config.appointments.when_unavailable == "reject"
+    for dealer_id, read in chosen:
+        try:
+            yield Seller.from_profile(dealer_id, read, rules, strict_times=strict, holidays=holidays)
+        except ValueError as error:
+            raise ConfigError(f"dealer: {error}") from error
 
 
 def _profile(path: str) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from forecourt.a2a import A2AError
 from forecourt.agent import Caller
 from forecourt.binding import Answer
 from forecourt.binding.a2a import HEADERS, A2ABinding
-from forecourt.contract import Contract
 from forecourt.errors import AAPError
 from forecourt.server.deployment import Deployment
 
@@ -41,11 +40,11 @@ class ClientGoneError(Exception):
 class A2AEndpoint:
     """One contract, for the sellers of one tenant."""
 
-    def __init__(self, deployment: Deployment, contract: Contract, caller: Caller) -> None:
+    def __init__(self, deployment: Deployment, binding: A2ABinding, caller: Caller) -> None:
         self._deployment = deployment
-        self._contract = contract
+        self._contract = binding.contract
         self._caller = caller
-        self._binding = A2ABinding(contract)
+        self._binding = binding
         self._max_body = deployment.config.server.max_body_bytes
         self._body_seconds = deployment.config.server.body_seconds
 

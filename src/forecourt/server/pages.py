@@ -99,16 +99,28 @@ class _Site:
         return self._deployment.contracts[named[0] if named else default_version()]
 
     def _seller(self, request: Request) -> str | None:
-        """Return the name of the seller whose tree the path is in, None when there is no such seller."""
+        """Return the name of whose tree the path is in, None when there is no such seller here.
+
+        At a host name of one seller's there is only that seller: the others are not to be found there.
+        """
         sellers = self._deployment.sellers
         dealer_id = request.path_params.get("dealer_id")
+        hosted = self._deployment.hosts.get(request.url.hostname or "")
+        if hosted is not None:
+            return None if dealer_id is not None else str(sellers[hosted].profile["name"])
         if dealer_id is None:
-            dealer_id = next(iter(sellers))
+            return self._deployment.name
         seller = sellers.get(dealer_id)
         return None if seller is None else str(seller.profile["name"])
 
     def _base(self, request: Request) -> str:
-        return self._deployment.config.server.public_url or f"{request.url.scheme}://{request.url.netloc}"
+        """Return the address that callers know this place by, without a trailing slash."""
+        public_url = self._deployment.config.server.public_url
+        if public_url is None or request.url.hostname in self._deployment.hosts:
+            # A seller's own host name is its public address; whether it is https only the public URL can tell.
+            scheme = request.url.scheme if public_url is None else public_url.partition(":")[0]
+            return f"{scheme}://{request.url.netloc}"
+        return public_url
 
 
 def _cached(request: Request, content: bytes | Mapping[str, object], media_type: str, seconds: int) -> Response:
