@@ -91,9 +91,12 @@ def bare(port: int, answer_file: str) -> None:
 
 def forecourt(port: int, folder: str) -> None:
     """Serve the demo dealer, as `forecourt serve` does."""
-    from forecourt.server import create_app, load
+    import uvicorn
 
-    _serve(create_app(load(None, data=folder)), port)
+    from forecourt.server import create_app, load
+    from forecourt.server.serving import uvicorn_config
+
+    uvicorn.Server(uvicorn_config(create_app(load(None, data=folder, server={"port": port})), port=port)).run()
 
 
 def a2a_sdk(port: int) -> None:

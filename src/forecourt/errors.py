@@ -84,7 +84,7 @@ CODES: Final[Mapping[str, Code]] = {
         Code(
             "SCHEMA_VALIDATION_FAILED", Kind.INVALID, False, "1.1",
             "The request does not fit its schema.",
-            "Correct every entry of details.errors; the request schema is linked from the agent card.",
+            "Correct every entry of details.errors; the request schemas are served below /schemas/.",
         ),
         Code(
             "MISSING_REQUIRED_FIELD", Kind.INVALID, False, "1.1",

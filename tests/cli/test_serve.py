@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -22,11 +23,11 @@ def serve(*arguments: str, **environment: str) -> Result:
 def error_of(result: Result, status: int) -> str:
     """Return the one line that says what is wrong."""
     assert result.exit_code == status
-    lines = result.stderr.splitlines()
-    assert lines[-1].startswith("Error: ")
-    assert sum(line.startswith("Error") for line in lines) == 1
-    assert "Traceback" not in result.output
-    return lines[-1]
+    (line,) = result.stderr.splitlines()
+    assert result.stdout == ""
+    command = "main serve: " if status == 2 else "forecourt: "
+    assert line.startswith(command)
+    return line.removeprefix(command)
 
 
 @pytest.mark.parametrize("port", ["65536", "-1", "http", ""])
@@ -70,12 +71,12 @@ def test_a_port_in_use_is_a_failure_that_names_it(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         line = error_of(serve("--port", str(port), "--data", str(tmp_path)), 1)
-    assert line == f"Error: cannot listen at 127.0.0.1 port {port}: Address already in use"
+    assert line == f"cannot listen at 127.0.0.1 port {port}: Address already in use"
 
 
 def test_a_host_that_nobody_has_is_a_failure(tmp_path: Path) -> None:
     line = error_of(serve("--host", "no such host", "--port", "0", "--data", str(tmp_path)), 1)
-    assert line == "Error: cannot listen at no such host port 0: no such host"
+    assert line == "cannot listen at no such host port 0: no such host"
 
 
 def test_a_database_that_is_none_is_a_failure_with_its_reason(tmp_path: Path) -> None:
@@ -87,7 +88,7 @@ def test_a_database_that_is_none_is_a_failure_with_its_reason(tmp_path: Path) ->
     assert ended.returncode == 1
     assert ended.stdout == ""
     assert "the dealer agent cannot start" in ended.stderr
-    assert ended.stderr.splitlines()[-1] == "Error: the dealer agent could not start; the reason is above"
+    assert ended.stderr.splitlines()[-1] == f"forecourt: cannot start with the data in {data}; the reason is above"
     assert "Traceback" not in ended.stderr
 
 
@@ -107,3 +108,17 @@ def test_a_server_says_its_addresses_and_where_its_data_is_and_ends_in_peace(tmp
     server._process.send_signal(stop)
     assert server._process.wait(20) == 0
     assert server.log == ""
+
+
+def test_a_second_signal_cuts_requests_off_and_says_so(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path)
+    server.wait()
+    with socket.create_connection((server.host, server.port)) as connection:
+        connection.sendall(b"POST /a2a HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        time.sleep(0.3)
+        server._process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        server._process.send_signal(signal.SIGINT)
+        assert server._process.wait(20) == 1
+    assert "Traceback" not in server.log
+    assert server.log.splitlines()[-1] == "forecourt: stopped before all requests were answered"

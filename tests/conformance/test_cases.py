@@ -1,6 +1,7 @@
 """Every conformance case is well formed and holds, over A2A and a real socket."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +94,6 @@ def test_the_case_holds(file: Path, farm: ServerFarm) -> None:
 
 
 def test_no_server_has_logged_anything_of_a_shopper(farm: ServerFarm) -> None:
-    # Every shopper of the cases has an address at example.com or a number with 555, and marked texts say so.
-    told = [
-        (name, word) for name, log in farm.logs().items() for word in ("example.com", "555", "arked") if word in log
-    ]
-    assert told == []
+    # Every shopper of the cases has an address at example.com or a number in E.164, and marked texts say so.
+    shopper = re.compile(r"example\.com|\+\d{7}|arked")
+    assert [(name, found.group()) for name, log in farm.logs().items() if (found := shopper.search(log))] == []

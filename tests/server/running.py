@@ -16,6 +16,7 @@ from typing import Any, Final
 import uvicorn
 
 from forecourt.server import Application, create_app, load
+from forecourt.server.serving import uvicorn_config
 
 __all__ = ["JSON", "LEAD", "Reply", "RunningAgent", "aap_error", "envelope", "lead", "running", "search"]
 
@@ -147,12 +148,7 @@ def running(folder: Path, config: Path | None = None, **sections: Any) -> Iterat
     """Run an agent over a configuration, with its data in `folder`, until the block ends."""
     app = create_app(load(config, data=str(folder), **sections))
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = _Server(
-            uvicorn.Config(
-                app, log_config=None, access_log=False, server_header=False, date_header=False, lifespan="on",
-                timeout_graceful_shutdown=_SECONDS,
-            )
-        )  # fmt: skip
+        server = _Server(uvicorn_config(app, log_config=None, timeout_graceful_shutdown=_SECONDS))
         thread = threading.Thread(target=server.run, args=([listener],), name="agent")
         thread.start()
         try:

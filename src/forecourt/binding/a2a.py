@@ -4,7 +4,6 @@ Source: "JSON-RPC 2.0 binding" and "Errors and retries", sections "A2A detail en
 and "Activation recovery"; CONTRACTS.md sections 2 to 4.
 """
 
-import itertools
 import os
 from collections.abc import Mapping
 from typing import Any, Final
@@ -70,9 +69,6 @@ class A2ABinding:
         self._plain_headers = ((b"content-type", b"application/json"),)
         self._headers = (*self._plain_headers, (b"a2a-extensions", contract.extension_uri.encode()))
         self._numbers = _NUMBERS if contract.typed_details else _PLAIN_NUMBERS
-        # Message ids: random once for each binding of each process, then counted. They are unique, not secret.
-        self._id_prefix = os.urandom(10).hex().encode()
-        self._ids = itertools.count()
         self._tails = {
             skill.id: b',"mediaType":"' + skill.response_media_type.encode() + b'"}]}}}'
             for skill in contract.skills.values()
@@ -124,7 +120,8 @@ class A2ABinding:
     def write(self, call: Call, *payload: bytes) -> Answer:
         """Return the answer that carries a skill's response payload: JSON bytes, whole or in pieces."""
         assert call.skill is not None
-        fresh = b"%s%012x" % (self._id_prefix, next(self._ids))
+        # Random, not counted: a caller that could guess it could send it first, and the two must differ.
+        fresh = os.urandom(16).hex().encode()
         context = b""
         if self.contract.activation:
             context_id = encode(call.context_id) if call.context_id else b'"c%s"' % fresh

@@ -2,6 +2,8 @@
 
 import importlib
 import pkgutil
+import sys
+from typing import Any
 
 import click
 
@@ -13,8 +15,29 @@ __all__ = ["main"]
 class _Commands(click.Group):
     """Commands are the modules of this package; one is imported when it is called or listed.
 
-    They import what they need inside their function, so that `--help` stays quick.
+    They import what they need inside their function, so that `--help` stays quick. A mistake is told in one line.
     """
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        alone = options.pop("standalone_mode", True)
+        run: Any = super().main
+        if not alone:
+            return run(*args, standalone_mode=False, **options)
+        try:
+            status = run(*args, standalone_mode=False, **options)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message())
+            status = error.exit_code
+        except click.ClickException as error:
+            context = getattr(error, "ctx", None)
+            command = context.command_path if context else "forecourt"
+            see = f" (see {command} --help)" if isinstance(error, click.UsageError) else ""
+            click.echo(f"{command}: {' '.join(error.format_message().split())}{see}", err=True)
+            status = error.exit_code
+        except click.Abort:
+            click.echo("forecourt: stopped", err=True)
+            status = 1
+        return sys.exit(status if isinstance(status, int) else 0)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_modules())

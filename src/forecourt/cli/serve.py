@@ -5,15 +5,12 @@ import os
 import signal
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from forecourt.server import Application
-
-_DRAIN_SECONDS: Final = 30
-"""How long requests that are under way may take after a signal to stop."""
 
 
 @click.command("serve")
@@ -49,6 +46,8 @@ def _run(app: "Application") -> None:
 
     import uvicorn
 
+    from forecourt.server.serving import uvicorn_config
+
     settings = app.deployment.config
     try:
         listener = socket.create_server(
@@ -78,22 +77,16 @@ def _run(app: "Application") -> None:
                 self.force_exit = True
             self.should_exit = True
 
-    server = Server(
-        uvicorn.Config(
-            app,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            timeout_graceful_shutdown=_DRAIN_SECONDS,
-            lifespan="on",
-        )
-    )
+    server = Server(uvicorn_config(app))
     # Where the start fails, uvicorn returns or exits, by its version; the one word about it is said here.
     with contextlib.suppress(SystemExit):
         server.run([listener])
     if not server.started:
-        raise click.ClickException("the dealer agent could not start; the reason is above")
+        raise click.ClickException(
+            f"cannot start with the data in {Path(settings.data).resolve()}; the reason is above"
+        )
+    if server.force_exit:
+        raise click.ClickException("stopped before all requests were answered")
 
 
 def _addresses(app: "Application", port: int) -> str:
@@ -108,6 +101,7 @@ def _addresses(app: "Application", port: int) -> str:
         "",
         *(f"  AAP {version} over A2A   {base}/v{version}/a2a" for version in versions),
         f"  Agent card         {base}/.well-known/agent-card.json",
+        f"  Listening at       {shown} port {port}",
         f"  Data               {Path(settings.data).resolve()}",
         "",
         "Press Ctrl+C to stop.",

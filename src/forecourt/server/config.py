@@ -25,10 +25,12 @@ class Server(_Section, frozen=True):
 
     name: str | None = None
     """What a network of sellers is called on its card; None is the seller's name, or "Dealer network" for several."""
-    host: str = "127.0.0.1"
+    host: Annotated[str, Meta(min_length=1)] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8000
     public_url: Annotated[str, Meta(pattern=r"^https?://[^\s?#]*[^\s?#/]$")] | None = None
     """The address that cards name, without a trailing slash; None takes it from each request."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses or networks of proxies in front, whose X-Forwarded-For and -Proto are believed."""
     max_body_bytes: Annotated[int, Meta(ge=1024, le=64 * 1024 * 1024)] = 1024 * 1024
     body_seconds: Annotated[float, Meta(gt=0, le=300)] = 20.0
     """How long a request's body may take to arrive."""

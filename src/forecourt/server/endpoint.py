@@ -12,6 +12,7 @@ from forecourt.binding import Answer
 from forecourt.binding.a2a import HEADERS, A2ABinding
 from forecourt.errors import AAPError
 from forecourt.server.deployment import Deployment
+from forecourt.store import StoreError
 
 __all__ = ["A2AEndpoint"]
 
@@ -90,10 +91,11 @@ def internal_error(error: Exception) -> AAPError:
     """Return the INTERNAL_ERROR that a caller sees for something unforeseen, and log what it was.
 
     The log has the kind of exception and the places it went through. Never its text: exceptions quote what they choked
-    on, and that may be a shopper's.
+    on, and that may be a shopper's; only the store's own errors are worded by us and hold nothing of a lead.
     """
     told = AAPError("INTERNAL_ERROR")
-    _log.error("%s: %s", told.error_id, "; ".join(_kinds(error)))
+    reason = f" ({error})" if isinstance(error, StoreError) else ""
+    _log.error("%s%s: %s", told.error_id, reason, "; ".join(_kinds(error)))
     return told
 
 

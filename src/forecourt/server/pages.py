@@ -30,16 +30,19 @@ def pages(deployment: Deployment) -> Starlette:
         Route("/healthz", site.healthz),
         Route("/readyz", site.readyz),
         Route("/schemas/{version}/{file:path}", site.schema),
-        Route("/", site.person),
     ]
     for prefix in ("", "/dealers/{dealer_id}"):
+        routes.append(Route(prefix or "/", site.person))
         routes.append(Route(f"{prefix}/.well-known/agent.json", site.retired_card))
         for version in (None, *deployment.contracts):
             place = prefix if version is None else f"{prefix}/v{version}"
             routes.append(Route(f"{place}{_CARD_PATH}", site.card))
             # The POSTs of endpoints never get here; one to a seller that is not served is not found.
             routes.append(Route(f"{place}/a2a", site.person, methods=["GET", "POST"]))
-    return Starlette(routes=routes, exception_handlers={404: _not_found, 405: _wrong_method})
+    site_app = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _wrong_method})
+    # A redirect to the path without its slash would name whatever host the request did, and lose https behind a proxy.
+    site_app.router.redirect_slashes = False
+    return site_app
 
 
 class _Site:
@@ -128,7 +131,8 @@ def _cached(request: Request, content: bytes | Mapping[str, object], media_type:
     body = content if isinstance(content, bytes) else json.dumps(content, ensure_ascii=False, indent=2).encode()
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     headers = {"etag": tag, "cache-control": f"public, max-age={seconds}"}
-    if tag in request.headers.get("if-none-match", ""):
+    known = request.headers.get("if-none-match", "")
+    if known.strip() == "*" or tag in known:
         return Response(status_code=304, headers=headers)
     return Response(body, media_type=media_type, headers=headers)
 

@@ -1,0 +1,96 @@
+"""How the application is put on a socket: uvicorn with uvloop and httptools, and what those leave open."""
+
+import asyncio
+import logging
+import re
+from typing import Any, Final
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from forecourt.server.app import Application
+
+__all__ = ["DRAIN_SECONDS", "HEADER_SECONDS", "DealerProtocol", "uvicorn_config"]
+
+HEADER_SECONDS: Final = 10.0
+"""How long a request's headers may take to arrive before the connection is closed."""
+DRAIN_SECONDS: Final = 30
+"""How long requests that are under way may take after a signal to stop."""
+
+_UPGRADE: Final = re.compile(rb"(?<=\n)upgrade(?=[ \t]*:)", re.IGNORECASE)
+
+
+class DealerProtocol(HttpToolsProtocol):
+    """HTTP/1.1 as uvicorn speaks it, with two gaps closed.
+
+    A request that offers an upgrade (JDK clients offer h2c with every plain request) is answered as it is, as RFC 9110
+    section 7.8 allows; httptools would throw its body away. And headers that never end are not waited for.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first request's headers."""
+        super().connection_made(transport)
+        self._headers_since: float | None = self.loop.time()
+        self._watch = self.loop.call_later(HEADER_SECONDS, self._look)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._watch.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read what came, offers of an upgrade made unreadable: a header of equal length that means nothing."""
+        if b"pgrade" in data or b"PGRADE" in data:
+            data = _UPGRADE.sub(b"x-grade", data)
+        super().data_received(data)
+
+    def on_message_begin(self) -> None:
+        """Begin to wait for this request's headers."""
+        self._headers_since = self.loop.time()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Stop waiting until the next request begins."""
+        self._headers_since = None
+        super().on_headers_complete()
+
+    def _look(self) -> None:
+        # One timer a connection, looked at now and then, costs less than one a request.
+        waited = 0.0 if self._headers_since is None else self.loop.time() - self._headers_since
+        if waited >= HEADER_SECONDS:
+            self.transport.close()
+        elif not self.transport.is_closing():
+            self._watch = self.loop.call_later(HEADER_SECONDS - waited, self._look)
+
+
+class _NoInterruptions(logging.Filter):
+    """Lets through everything but the ends of requests that a second signal has cut off: they are no faults."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
+
+
+def uvicorn_config(app: Application, **changes: Any) -> uvicorn.Config:
+    """Return the settings under which the application is served; `changes` are for tests and benchmarks.
+
+    Forwarding headers are believed from `server.trusted_proxies` only: from anybody else they would let a client choose
+    the address that it is counted by.
+    """
+    proxies = list(app.deployment.config.server.trusted_proxies)
+    settings: dict[str, Any] = {
+        "http": DealerProtocol,
+        "loop": "auto",
+        "ws": "none",
+        "log_level": "warning",
+        "access_log": False,
+        "server_header": False,
+        "date_header": False,
+        "proxy_headers": bool(proxies),
+        "forwarded_allow_ips": proxies or None,
+        "timeout_graceful_shutdown": DRAIN_SECONDS,
+        "lifespan": "on",
+        **changes,
+    }
+    config = uvicorn.Config(app, **settings)
+    logging.getLogger("uvicorn.error").addFilter(_NoInterruptions())
+    return config
