@@ -3,6 +3,7 @@
 
 import asyncio
 import json
+import tempfile
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -10,8 +11,11 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from forecourt import agent as agent_module
 from forecourt.agent import Agent, Caller
 from forecourt.catalog import Catalog, Listing
 from forecourt.cursor import Cursors
@@ -109,11 +113,23 @@ class Floor:
                 for each in vehicles if each["dealer_id"] == dealer_id
             ]  # fmt: skip
             self.runner.run(self.store.replace_listings(dealer_id, None, rows, self.now))
-        _, self.catalog = self.runner.run(
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take the store's inventory for the catalog of the moment."""
+        generation, catalog = self.runner.run(
             self.store.read_listings(
                 lambda rows: Catalog.build(Listing(row.listing_id, row.dealer_id, row.body) for row in rows)
             )
         )
+        catalog.generation = generation
+        self.catalog = catalog
+
+    def now_of(self, listing: dict[str, Any]) -> dict[str, Any]:
+        """Return the listing as it is in stock now."""
+        found = self.vehicle(VehicleReference(vehicle_id=listing["vehicle_id"]), dealer_id=listing["dealer_id"])
+        assert isinstance(found, dict)
+        return found
 
     def run(self, request: Request, caller: Caller = WHOLE) -> Reply:
         return self.runner.run(self.agent.run(request, caller))
@@ -281,30 +297,209 @@ def test_listings_without_a_price_come_last_in_both_directions(floor: Floor, des
     assert walk(floor, request)[-2:] == [("dealer-b", "77"), ("dealer-b", "99")]
 
 
-@pytest.mark.parametrize("sort", [None, Sort("price"), Sort("price", True)])
-def test_a_walk_sees_what_stayed_exactly_once_though_the_inventory_changes_under_it(
-    floor: Floor, sort: Sort | None
+MAKES: Final = ("Ford", "Honda", "Kia")
+
+
+@st.composite
+def stocks(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Some of fourteen vehicles of two sellers, with few prices, so that many tie, and now and then none."""
+    return [
+        vehicle(
+            f"dealer-{'ab'[number % 2]}",
+            f"{number:02}",
+            **draw(
+                st.fixed_dictionaries(
+                    {
+                        "make": st.sampled_from(MAKES),
+                        "status": st.sampled_from(["available", "available", "available", "sold"]),
+                    },
+                    optional={"price": st.integers(1, 6), "mileage": st.integers(1, 40)},
+                )
+            ),
+        )
+        for number in draw(st.sets(st.integers(0, 13)))
+    ]
+
+
+def offered(vehicles: Sequence[dict[str, Any]], chosen: Filters) -> dict[str, dict[str, Any]]:
+    """Return what a search finds, by VIN: an obvious reading of its two filters."""
+    makes, highest = {make.casefold() for make in chosen.terms.get("make", ())}, chosen.at_most.get("price")
+    return {
+        each["vin"]: each
+        for each in vehicles
+        if each["status"] == "available"
+        and (not makes or each["make"].casefold() in makes)
+        and (highest is None or each.get("price", highest + 1) <= highest)
+    }
+
+
+@given(
+    st.lists(stocks(), min_size=2, max_size=7),
+    st.sampled_from([Filters(), Filters({"make": ["ford", "KIA"]}), Filters(at_most={"price": 4})]),
+    st.sampled_from(
+        [None, *(Sort(field, down) for field in ("price", "mileage", "make", "stock") for down in (False, True))]
+    ),
+    st.integers(1, 4),
+    st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_a_walk_sees_what_stayed_and_matched_exactly_once_though_any_import_comes_between_its_pages(
+    stocks: list[list[dict[str, Any]]], chosen: Filters, sort: Sort | None, limit: int, twice: bool
 ) -> None:
-    request = SearchRequest(Filters(), sort, limit=3, paged_by_cursor=True, fingerprint="f")
-    seen: list[str] = []
-    cursor, vehicles = None, list(STOCK)
-    for step in range(100):
+    """CONTRACTS.md section 5, "Continuation"; with `twice` every second import is not noticed on its own."""
+    with tempfile.TemporaryDirectory() as folder, asyncio.Runner() as runner:
+        floor = Floor(Path(folder) / "forecourt.db", runner)
+        runner.run(floor.store.open())
+        floor.stock(stocks[0])
+        request = SearchRequest(chosen, sort, limit=limit, paged_by_cursor=True, fingerprint="f")
+        shown = floor.search(SearchRequest(chosen, sort, limit=100, fingerprint="g")).listings
+        order = [json.loads(each)["vin"] for each in shown]
+        later = iter(stocks[1:])
+        now, always = stocks[0], offered(stocks[0], chosen)
+        seen: list[str] = []
+        cursor = None
+        for _ in range(30):
+            reply = floor.search(replace(request, cursor=cursor))
+            matching = offered(now, chosen)
+            assert reply.total == len(matching)
+            for each in map(json.loads, reply.listings):
+                assert each == matching[each["vin"]], "what is shown is what it is now"
+                seen.append(each["vin"])
+            cursor = reply.next_cursor
+            if cursor is None:
+                break
+            for _ in range(1 + twice):
+                now = next(later, now)
+                always = {vin: each for vin, each in always.items() if vin in offered(now, chosen)}
+                floor.stock(now)
+        runner.run(floor.store.close())
+    assert cursor is None
+    assert len(seen) == len(set(seen)), "none twice"
+    assert set(always) <= set(seen), "none that stayed is missing"
+    assert seen == [vin for vin in order if vin in seen], "in the order of the beginning, without newcomers"
+
+
+def test_a_walk_goes_on_though_every_price_is_turned_round_between_its_pages(floor: Floor) -> None:
+    request = SearchRequest(Filters(), Sort("price"), limit=3, paged_by_cursor=True, fingerprint="f")
+    before = [(each["dealer_id"], each["vehicle_id"]) for each in STOCK]
+    seen: list[tuple[str, str]] = []
+    cursor = None
+    for step in range(8):
         reply = floor.search(replace(request, cursor=cursor))
-        seen += [json.loads(each)["vin"] for each in reply.listings]
+        found = [json.loads(each) for each in reply.listings]
+        assert reply.total == len(STOCK)
+        assert [each.get("price", 0) for each in found] == [each.get("price", 0) for each in map(floor.now_of, found)]
+        seen += [(each["dealer_id"], each["vehicle_id"]) for each in found]
         cursor = reply.next_cursor
-        if cursor is None:
-            break
-        # The last listing seen leaves, and cheap and dear newcomers stand at both ends.
-        vehicles = [each for each in vehicles if each["vin"] != seen[-1]]
-        vehicles += [vehicle("dealer-a", f"0-{step}", price=1), vehicle("dealer-b", f"9-{step}", price=10**6)]
-        floor.stock(vehicles)
-    stayed = [each["vin"] for each in vehicles if each in STOCK]
-    assert len(stayed) > 10
-    assert [seen.count(vin) for vin in stayed] == [1] * len(stayed)
-    assert len(seen) == len(set(seen))
+        sign = -1 if step % 2 else 1
+        floor.stock([{**each, "price": 50_000 + sign * number} for number, each in enumerate(STOCK)])
+    assert cursor is None
+    assert sorted(seen) == sorted(before)
 
 
-@pytest.mark.requirement("ERR-CURSOR-SCOPE-REQUEST", "ERR-CURSOR-SCOPE-TENANT", "ERR-CURSOR-SCOPE-AUTHORIZATION")
+def test_a_walk_whose_beginning_is_forgotten_must_begin_again(floor: Floor) -> None:
+    request = SearchRequest(Filters(), Sort("price"), limit=3, paged_by_cursor=True, fingerprint="f")
+    walked = replace(request, cursor=floor.search(request).next_cursor)
+    floor.stock(STOCK[1:])
+    floor.now += timedelta(minutes=29)
+    floor.stock(STOCK[2:])
+    reply = floor.search(walked)
+    assert len(reply.listings) == 3
+    floor.now += timedelta(minutes=17)
+    floor.stock(STOCK[3:])
+    assert floor.refused(replace(request, cursor=reply.next_cursor)).code == "INVALID_CURSOR"
+
+
+def test_the_pages_of_one_walk_read_what_has_changed_from_the_store_once(floor: Floor) -> None:
+    request = SearchRequest(Filters(), Sort("price"), limit=3, paged_by_cursor=True, fingerprint="f")
+    cursor = floor.search(request).next_cursor
+    floor.stock(STOCK[5:])
+    second = floor.search(replace(request, cursor=cursor))
+    floor.runner.run(floor.store.close())
+    third = floor.search(replace(request, cursor=second.next_cursor))
+    assert len(third.listings) == 3
+    floor.runner.run(floor.store.open())
+
+
+def test_a_walk_that_began_on_a_process_which_is_ahead_waits_until_this_one_has_caught_up(floor: Floor) -> None:
+    behind = floor.catalog
+    floor.stock(STOCK[2:])
+    request = SearchRequest(Filters(), limit=3, paged_by_cursor=True, fingerprint="f")
+    walked = replace(request, cursor=floor.search(request).next_cursor)
+    ahead, floor.catalog = floor.catalog, behind
+
+    async def catch_up() -> Reply:
+        page = asyncio.create_task(floor.agent.run(walked, WHOLE))
+        await asyncio.sleep(0.01)
+        assert not page.done()
+        floor.catalog = ahead
+        return await page
+
+    reply = floor.runner.run(catch_up())
+    assert isinstance(reply, SearchReply)
+    assert (reply.total, len(reply.listings)) == (20, 3)
+
+
+def test_a_walk_that_this_process_does_not_catch_up_with_can_be_tried_again(
+    floor: Floor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_module, "_LAG_SECONDS", 0.0)
+    behind = floor.catalog
+    floor.stock(STOCK[2:])
+    request = SearchRequest(Filters(), limit=3, paged_by_cursor=True, fingerprint="f")
+    walked = replace(request, cursor=floor.search(request).next_cursor)
+    floor.catalog = behind
+    error = floor.refused(walked)
+    assert (error.code, error.retryable) == ("INTERNAL_ERROR", True)
+
+
+def test_a_walk_with_too_many_changes_behind_it_must_begin_again(floor: Floor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_module, "_CHANGES", 4)
+    request = SearchRequest(Filters(), limit=3, paged_by_cursor=True, fingerprint="f")
+    walked = replace(request, cursor=floor.search(request).next_cursor)
+    floor.stock(STOCK[4:])
+    assert len(floor.search(walked).listings) == 3
+    floor.stock(STOCK[5:])
+    assert floor.refused(walked).code == "INVALID_CURSOR"
+
+
+def test_a_key_that_another_process_has_just_made_is_looked_for_once(floor: Floor) -> None:
+    old, new, foreign = (Secret(name, name.encode() * 8) for name in ("old", "new", "foreign"))
+    looked: list[float] = []
+
+    async def renew() -> Cursors:
+        looked.append(1)
+        await asyncio.sleep(0)
+        return Cursors([new, old])
+
+    capabilities = Capabilities((), (), SORT_FIELDS)
+    ours, theirs, strangers = (
+        Agent(SELLERS, lambda: floor.catalog, floor.store, Cursors([key]), capabilities, lambda: floor.now, renew)
+        for key in (old, new, foreign)
+    )
+    request = SearchRequest(Filters(), limit=3, paged_by_cursor=True, fingerprint="f")
+
+    async def walked(by: Agent) -> SearchRequest:
+        reply = await by.run(request, WHOLE)
+        assert isinstance(reply, SearchReply)
+        return replace(request, cursor=reply.next_cursor)
+
+    async def together() -> list[Reply]:
+        again = await walked(theirs)
+        return await asyncio.gather(*(ours.run(again, WHOLE) for _ in range(5)))
+
+    assert len(floor.runner.run(together())) == 5
+    assert len(looked) == 1
+    unknown = floor.runner.run(walked(strangers))
+    for seconds, looks in ((1, 1), (1, 1), (3, 2)):
+        floor.now += timedelta(seconds=seconds)
+        for refused in (unknown, replace(request, cursor="x" * 40)):
+            with pytest.raises(AAPError) as raised:
+                floor.runner.run(ours.run(refused, WHOLE))
+            assert raised.value.code == "INVALID_CURSOR"
+        assert len(looked) == looks
+
+
 def test_a_cursor_is_bound_to_its_request_tenant_and_caller_and_expires(floor: Floor) -> None:
     mine = Caller("t", None, "agent-1")
     request = SearchRequest(Filters(), limit=2, paged_by_cursor=True, fingerprint="f")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forecourt.cursor import LIFETIME_SECONDS, Cursors, _sign, new_key_bytes
+from forecourt.cursor import LIFETIME_SECONDS, Cursors, Standing, _sign, new_key_bytes
 from forecourt.errors import AAPError
 from forecourt.model import Place
 from forecourt.store import Secret
@@ -18,7 +18,7 @@ OLD: Final = Secret("key-old", b"o" * 32)
 NEW: Final = Secret("key-new", b"n" * 32)
 CURSORS: Final = Cursors([NEW, OLD])
 NOW: Final = 1_777_800_000.5
-PLACE: Final = Place("dealer-a/42", 26_780)
+PLACE: Final = Standing(Place("dealer-a/42", 26_780), 7)
 SCOPE: Final[dict[str, Any]] = {"request": '[{"make":["honda"]},null,null]', "tenant": "dealer-a", "caller": "agent-1"}
 CURSOR: Final = CURSORS.issue(PLACE, **SCOPE, now=NOW)
 ALPHABET: Final = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_"
@@ -55,12 +55,19 @@ def signed(content: Any, key: Secret = NEW) -> str:
 
 @pytest.mark.parametrize(
     "place",
-    [PLACE, Place("a/1"), Place("a/1", "Škoda"), Place("a/1", 0), Place("a/1", 299.5), Place("a/" + "x" * 300, "")],
+    [
+        PLACE.place,
+        Place("a/1"),
+        Place("a/1", "Škoda"),
+        Place("a/1", 0),
+        Place("a/1", 299.5),
+        Place("a/" + "x" * 300, ""),
+    ],
 )
-def test_a_cursor_gives_back_its_place(place: Place) -> None:
-    found = CURSORS.resume(CURSORS.issue(place, **SCOPE, now=NOW), **SCOPE, now=NOW)
-    assert found == place
-    assert type(found.value) is type(place.value)
+def test_a_cursor_gives_back_where_its_walk_stands(place: Place) -> None:
+    found = CURSORS.resume(CURSORS.issue(Standing(place, 1 << 40), **SCOPE, now=NOW), **SCOPE, now=NOW)
+    assert found == (place, 1 << 40)
+    assert type(found.place.value) is type(place.value)
 
 
 def test_a_cursor_is_text_for_urls_without_padding() -> None:
@@ -135,7 +142,7 @@ def test_cutting_or_lengthening_is_noticed() -> None:
 
 def test_a_second_spelling_of_the_same_bytes_is_no_cursor() -> None:
     for size in range(1, 12):
-        cursor = CURSORS.issue(Place("x" * size), **SCOPE, now=NOW)
+        cursor = CURSORS.issue(Standing(Place("x" * size), 1), **SCOPE, now=NOW)
         unused = {0: 0, 2: 4, 3: 2}[len(cursor) % 4]
         last = ALPHABET.index(cursor[-1])
         for bits in range(1, 1 << unused):
@@ -170,14 +177,16 @@ def test_keys_can_be_exchanged_while_cursors_live() -> None:
         [],
         ["key-new"],
         {"key_id": "key-new"},
-        ["key-new", "soon", "a/1", 1],
-        ["key-new", 1 << 40, 7, 1],
-        ["key-none", 1 << 40, "a/1", 1],
-        ["key-new", 1 << 40, "a/1", []],
-        b"\x95\xa7key-new\x01\xa1a\xc0" + b"\x91" * 100_000 + b"\xc0",
-        b"\x95\xa7key-new\x01\xa1a\xc0" + b"\xdd\xff\xff\xff\xff",
+        ["key-new", "soon", "a/1", 1, 1],
+        ["key-new", 1 << 40, "a/1", 1],
+        ["key-new", 1 << 40, 7, 1, 1],
+        ["key-none", 1 << 40, "a/1", 1, 1],
+        ["key-new", 1 << 40, "a/1", [], 1],
+        ["key-new", 1 << 40, "a/1", 1, "1"],
+        b"\x96\xa7key-new\x01\xa1a\xc0\x01" + b"\x91" * 100_000 + b"\xc0",
+        b"\x96\xa7key-new\x01\xa1a\xc0\x01" + b"\xdd\xff\xff\xff\xff",
     ],
-    ids=range(12),
+    ids=range(14),
 )
 def test_contents_of_another_shape_are_refused_before_and_after_the_signature(content: Any) -> None:
     cursor = signed(content)
@@ -207,6 +216,12 @@ def test_any_edit_of_a_cursor_is_refused(start: int, end: int, put: str) -> None
 def test_text_that_utf8_cannot_write_is_refused() -> None:
     assert is_refused("\ud800")
     assert is_refused(CURSOR[:-1] + "\ud800")
+
+
+def test_a_cursor_under_an_unknown_key_is_told_from_what_is_no_cursor() -> None:
+    assert Cursors([OLD]).lacks_key_of(CURSOR)
+    assert not CURSORS.lacks_key_of(CURSOR)
+    assert not any(CURSORS.lacks_key_of(cursor) for cursor in ("", "x", "A" * 40, "\ud800", CURSOR[:-4], "=" * 9))
 
 
 def test_new_keys_are_thirty_two_random_bytes() -> None:

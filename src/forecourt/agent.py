@@ -5,16 +5,17 @@ and read, replies and errors go back the same way. The order in which refusals w
 (CONTRACTS.md section 4, "Which code wins").
 """
 
+import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TypedDict
 
 import msgspec
 
-from forecourt.catalog import Catalog
-from forecourt.cursor import Cursors
+from forecourt.catalog import Catalog, Listing, Walk
+from forecourt.cursor import Cursors, Standing, invalid_cursor
 from forecourt.errors import CODES, AAPError, Problem
 from forecourt.lead.consent import check_consent
 from forecourt.lead.seller import Seller
@@ -28,6 +29,7 @@ from forecourt.model import (
     Filters,
     LeadReply,
     LeadRequest,
+    Page,
     Reply,
     Request,
     SearchReply,
@@ -37,7 +39,7 @@ from forecourt.model import (
     VehicleRequest,
     listing_id,
 )
-from forecourt.store import Store
+from forecourt.store import PastListing, Store
 
 __all__ = ["Agent", "Caller"]
 
@@ -45,6 +47,16 @@ _REMEMBERED: Final = 1024
 """How many first pages are remembered; they hold references to listings, not copies."""
 _REMEMBERED_SECONDS: Final = 30.0
 """For how long: a remembered page carries the cursor that it was first given, whose half hour is running."""
+
+_CHANGES: Final = 500_000
+"""How many changes of listings a walk may have behind it; one that has more must begin again."""
+_WALKS: Final = 8
+"""How many generations are remembered whose walks go on; what they hold of old listings counts to `_CHANGES` too."""
+_RENEWAL_SECONDS: Final = 3.0
+"""How often, at most, an unknown key makes the agent look for new ones."""
+_LAG_SECONDS: Final = 5.0
+_LAG_PAUSE_SECONDS: Final = 0.05
+"""How long a walk that began on a process which is ahead waits for this one to catch up, and in what steps."""
 
 _DESCRIBED: Final = ("make", "model", "trim", "condition")
 
@@ -75,7 +87,11 @@ def _utc_now() -> datetime:
 
 
 class Agent:
-    """Runs skills. `catalog` gives the index of the moment; `now` is the clock, replaced in tests."""
+    """Runs skills. `catalog` gives the index of the moment; `now` is the clock, replaced in tests.
+
+    `cursors` may be exchanged at any time. `renew` gets the newest ones, for a cursor whose key another process has
+    just made.
+    """
 
     def __init__(
         self,
@@ -85,23 +101,31 @@ class Agent:
         cursors: Cursors,
         capabilities: Capabilities,
         now: Callable[[], datetime] = _utc_now,
+        renew: Callable[[], Awaitable[Cursors]] | None = None,
     ) -> None:
         self._sellers = dict(sellers)
         self._catalog = catalog
         self._store = store
-        self._cursors = cursors
+        self.cursors = cursors
+        self._renew = renew
+        self._renewal: asyncio.Task[None] | None = None
+        self._renewed_at = 0.0
         self._capabilities = capabilities
         self._now = now
         # Every page with a successor asks for the time; making a datetime of it first costs more than the rest.
         self._remembered: dict[tuple[Any, ...], tuple[SearchReply, float]] = {}
         self._remembered_of: Catalog | None = None
+        self._walks: dict[int, asyncio.Task[Walk | None]] = {}
+        self._walks_of: Catalog | None = None
         self._seconds = time.time if now is _utc_now else lambda: now().timestamp()
 
     async def run(self, request: Request, caller: Caller) -> Reply:
         """Run one skill. Raises AAPError for every refusal; StoreError when the database fails."""
         match request:
-            case SearchRequest():
+            case SearchRequest(cursor=None):
                 return self._search(request, caller)
+            case SearchRequest():
+                return await self._continue(request, request.cursor or "", caller)
             case FacetsRequest():
                 dealers = self._dealers(request.dealer_id, caller)
                 return FacetsReply(self._catalog().facets(request.filters, dealers=dealers))
@@ -159,7 +183,7 @@ class Agent:
 
     def _search(self, request: SearchRequest, caller: Caller) -> SearchReply:
         catalog, now = self._catalog(), self._seconds()
-        if request.cursor is not None or not request.fingerprint:
+        if not request.fingerprint:
             return self._answered(catalog, request, caller, now)
         if catalog is not self._remembered_of or len(self._remembered) >= _REMEMBERED:
             # A catalog never changes, so an answer from it is right for as long as it is the catalog of the moment.
@@ -173,17 +197,96 @@ class Agent:
         return reply
 
     def _answered(self, catalog: Catalog, request: SearchRequest, caller: Caller, now: float) -> SearchReply:
-        scope: _Scope = {"request": request.fingerprint, "tenant": caller.tenant, "caller": caller.identity}
-        place = None if request.cursor is None else self._cursors.resume(request.cursor, now=now, **scope)
         dealers = self._dealers(request.dealer_id, caller)
-        limit = min(request.limit or self._capabilities.default_limit, self._capabilities.max_limit)
-        page = catalog.search(
-            request.filters, request.sort, skip=request.skip, limit=limit, after=place, dealers=dealers
-        )
+        limit = self._limit(request)
+        page = catalog.search(request.filters, request.sort, skip=request.skip, limit=limit, dealers=dealers)
+        return self._page(page, limit, catalog.generation, request, caller, now)
+
+    def _limit(self, request: SearchRequest) -> int:
+        return min(request.limit or self._capabilities.default_limit, self._capabilities.max_limit)
+
+    def _page(
+        self, page: Page, limit: int, generation: int, request: SearchRequest, caller: Caller, now: float
+    ) -> SearchReply:
         cursor = None
         if request.paged_by_cursor and page.last is not None:
-            cursor = self._cursors.issue(page.last, now=now, **scope)
+            cursor = self.cursors.issue(Standing(page.last, generation), now=now, **_scope(request, caller))
         return SearchReply(page.total, request.skip, limit, page.listings, cursor)
+
+    # Walks by cursor
+
+    async def _continue(self, request: SearchRequest, cursor: str, caller: Caller) -> SearchReply:
+        """Answer with the next page of a walk, in the order that the inventory had when it began."""
+        now = self._seconds()
+        place, generation = await self._resumed(cursor, now, _scope(request, caller))
+        dealers = self._dealers(request.dealer_id, caller)
+        limit = self._limit(request)
+        catalog = await self._catalog_from(generation)
+        if generation == catalog.generation:
+            page = catalog.search(request.filters, request.sort, limit=limit, after=place, dealers=dealers)
+        else:
+            walk = await self._walk(catalog, generation)
+            page = walk.search(request.filters, request.sort, limit=limit, after=place, dealers=dealers)
+        return self._page(page, limit, generation, request, caller, now)
+
+    async def _resumed(self, cursor: str, now: float, scope: _Scope) -> Standing:
+        try:
+            return self.cursors.resume(cursor, now=now, **scope)
+        except AAPError:
+            if self._renew is None or not self.cursors.lacks_key_of(cursor):
+                raise
+        # All that meet an unknown key at about one time share one look for it.
+        if self._renewal is None or now >= self._renewed_at + _RENEWAL_SECONDS:
+            self._renewed_at = now
+            self._renewal = asyncio.create_task(self._exchange_cursors(self._renew), name="forecourt-cursor-keys")
+        await asyncio.shield(self._renewal)
+        return self.cursors.resume(cursor, now=now, **scope)
+
+    async def _exchange_cursors(self, renew: Callable[[], Awaitable[Cursors]]) -> None:
+        self.cursors = await renew()
+
+    async def _catalog_from(self, generation: int) -> Catalog:
+        """Return the catalog of the moment, once it is of this generation or a later one."""
+        until = time.monotonic() + _LAG_SECONDS
+        while (catalog := self._catalog()).generation < generation:
+            if time.monotonic() > until:
+                raise AAPError("INTERNAL_ERROR", "The inventory of this process is behind.", reason="inventory behind")
+            await asyncio.sleep(_LAG_PAUSE_SECONDS)
+        return catalog
+
+    async def _walk(self, catalog: Catalog, generation: int) -> Walk:
+        """Return the catalog in the order of an earlier generation; all walks from there share it."""
+        if catalog is not self._walks_of:
+            self._walks, self._walks_of = {}, catalog
+        walks = self._walks
+        task = walks.pop(generation, None)
+        if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
+            task = asyncio.create_task(self._make_walk(catalog, generation), name="forecourt-walk")
+        walks[generation] = task
+        walk = await asyncio.shield(task)
+        held = [
+            done.result() for done in walks.values() if done.done() and not done.cancelled() and not done.exception()
+        ]
+        if len(walks) > 1 and (len(walks) > _WALKS or sum(map(len, filter(None, held))) > _CHANGES):
+            del walks[next(iter(walks))]
+        if walk is None:
+            raise invalid_cursor()
+        return walk
+
+    async def _make_walk(self, catalog: Catalog, generation: int) -> Walk | None:
+        """Make a walk from what the store remembers; None when it has forgotten, or has changed too much."""
+        read = 0
+
+        def changed(rows: Iterable[PastListing]) -> Iterable[tuple[str, Listing | None]]:
+            nonlocal read
+            for read, row in enumerate(rows, 1):  # noqa: B007
+                then = None if row.body is None else Listing(row.listing_id, row.dealer_id, row.body)
+                yield row.listing_id, then
+
+        walk = await self._store.past_listings(
+            generation, catalog.generation, _CHANGES + 1, lambda rows: Walk(catalog, changed(rows))
+        )
+        return walk if read <= _CHANGES else None
 
     async def _vehicle(self, request: VehicleRequest, caller: Caller) -> VehicleReply:
         dealers = self._dealers(request.dealer_id, caller)
@@ -265,6 +368,10 @@ class Agent:
         if len(described) == 1 and all(vehicle.get(member) for member in ("year", "make", "model")):
             return _stock(described[0])
         return Stock(None, _stock(described[0]).rooftop if described else None)
+
+
+def _scope(request: SearchRequest, caller: Caller) -> _Scope:
+    return {"request": request.fingerprint, "tenant": caller.tenant, "caller": caller.identity}
 
 
 def _is_test_drive(request: LeadRequest) -> bool:

@@ -1,6 +1,7 @@
 """Cursors: where a search stands, as text that only this deployment can have written.
 
-A cursor holds the place it continues after and when it ends to be good. It is signed, together with what it belongs to
+A cursor holds the place it continues after, the generation of the inventory in whose order that place is, and when it
+ends to be good. It is signed, together with what it belongs to
 (the normalised request, the tenant and the caller), by BLAKE2b with a key (RFC 7693) that the store keeps for all
 processes; it names its key, so that keys can be exchanged while cursors live. Whatever is wrong with one, the answer is
 the same INVALID_CURSOR, which does not say what ("Errors and retries", section "Important distinctions").
@@ -12,14 +13,14 @@ import hashlib
 import hmac
 import os
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
 from forecourt.errors import AAPError, Problem
 from forecourt.model import Place
 
-__all__ = ["CURSOR_PURPOSE", "CursorKey", "Cursors", "new_key_bytes"]
+__all__ = ["CURSOR_PURPOSE", "CursorKey", "Cursors", "Standing", "invalid_cursor", "new_key_bytes"]
 
 CURSOR_PURPOSE: Final = "cursor"
 """What the keys are called in the store."""
@@ -48,11 +49,19 @@ def new_key_bytes() -> bytes:
     return os.urandom(32)
 
 
+class Standing(NamedTuple):
+    """Where a walk stands: after `place`, in the order that the inventory had at `generation`, when the walk began."""
+
+    place: Place
+    generation: int
+
+
 class _Content(msgspec.Struct, array_like=True):
     key_id: str
     expires_at: int
     listing_id: str
     value: str | int | float | None
+    generation: int
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -67,30 +76,39 @@ class Cursors:
         self._values = {key.key_id: key.value for key in keys}
         self._lifetime = lifetime_seconds
 
-    def issue(self, place: Place, *, request: str, tenant: str, caller: str | None, now: float) -> str:
-        """Return the cursor that continues after `place`; `now` is in seconds since 1970."""
-        key = self._newest
-        content = _encode(_Content(key.key_id, int(now) + self._lifetime, place.listing_id, place.value))
+    def issue(self, standing: Standing, *, request: str, tenant: str, caller: str | None, now: float) -> str:
+        """Return the cursor that continues from where a walk stands; `now` is in seconds since 1970."""
+        key, (place, generation) = self._newest, standing
+        expires_at = int(now) + self._lifetime
+        content = _encode(_Content(key.key_id, expires_at, place.listing_id, place.value, generation))
         signature = _sign(key.value, content, (request, tenant, caller))
         return _spelled(signature + content)
 
-    def resume(self, cursor: str, *, request: str, tenant: str, caller: str | None, now: float) -> Place:
-        """Return the place that `cursor` continues after; AAPError INVALID_CURSOR unless all of it fits."""
+    def resume(self, cursor: str, *, request: str, tenant: str, caller: str | None, now: float) -> Standing:
+        """Return where `cursor` continues from; AAPError INVALID_CURSOR unless all of it fits."""
         try:
             raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
             signature, signed = raw[:_SIGNATURE_BYTES], raw[_SIGNATURE_BYTES:]
             content = _decode(signed)
             value = self._values[content.key_id]
         except (binascii.Error, ValueError, KeyError, RecursionError):
-            raise _invalid() from None
+            raise invalid_cursor() from None
         # A second spelling of the same bytes (unused bits, padding) is no cursor of ours either.
         if (
             not hmac.compare_digest(signature, _sign(value, signed, (request, tenant, caller)))
             or _spelled(raw) != cursor
             or content.expires_at <= now
         ):
-            raise _invalid()
-        return Place(content.listing_id, content.value)
+            raise invalid_cursor()
+        return Standing(Place(content.listing_id, content.value), content.generation)
+
+    def lacks_key_of(self, cursor: str) -> bool:
+        """Tell whether `cursor` has the shape of one, and a key that is not among these: perhaps a newer one."""
+        try:
+            raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+            return _decode(raw[_SIGNATURE_BYTES:]).key_id not in self._values
+        except (binascii.Error, ValueError, RecursionError):
+            return False
 
 
 def _spelled(raw: bytes) -> str:
@@ -106,7 +124,8 @@ def _sign(key: bytes, content: bytes, scope: tuple[str, str, str | None]) -> byt
     return hashlib.blake2b(content + _encode(scope), key=key, digest_size=_SIGNATURE_BYTES).digest()
 
 
-def _invalid() -> AAPError:
+def invalid_cursor() -> AAPError:
+    """Return the one refusal of a cursor, whatever is wrong with it."""
     return AAPError(
         "INVALID_CURSOR",
         problems=[Problem("/pagination/cursor", "cursor", "is expired, or was not made for this search")],

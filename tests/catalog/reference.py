@@ -182,7 +182,8 @@ class Reference:
         for member in COUNTED:
             spellings: dict[str, Counter[str]] = {}
             for row in self.rows:
-                text = text_of(row[3], member)
+                # How a value is written is learnt from the sellers that are asked alone.
+                text = text_of(row[3], member) if dealers is None or row[1] in dealers else None
                 if text is not None:
                     spellings.setdefault(same(text), Counter())[text] += 1
             shown = {normal: min(texts, key=lambda text: (-texts[text], text)) for normal, texts in spellings.items()}

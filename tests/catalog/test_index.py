@@ -258,6 +258,28 @@ def test_a_question_about_some_sellers_sees_no_others() -> None:
     assert stock.find(VehicleReference(vin="V1"), dealers=["north"]) is None
 
 
+def test_facets_show_a_value_as_the_asked_sellers_write_it_and_no_other() -> None:
+    stock = catalog(
+        listing("a", make="HONDA"), listing("b", "south", make="Honda"), listing("c", "south", make="Honda"),
+        listing("d", make="Kia"), listing("e", "east", make="honda"), listing("f", "east", make="Honda"),
+        listing("g", make="Ibex"),
+    )  # fmt: skip
+    assert stock.facets(Filters()).terms["make"][0] == ("Honda", 5)
+    assert stock.facets(Filters(), dealers=["north"]).terms["make"] == [("HONDA", 1), ("Ibex", 1), ("Kia", 1)]
+    assert stock.facets(Filters(), dealers=["south"]).terms["make"] == [("Honda", 2)]
+    assert stock.facets(Filters(), dealers=["east"]).terms["make"] == [("Honda", 2)]
+    assert stock.facets(Filters(), dealers=["east", "north"]).terms["make"][0] == ("HONDA", 3)
+
+
+def test_values_of_one_count_come_in_the_order_of_the_spelling_that_is_shown() -> None:
+    stock = catalog(
+        listing("a", make="kia"), listing("b", make="Lada"), listing("c", "south", make="Kia"),
+        listing("d", "south", make="Kia"),
+    )  # fmt: skip
+    assert stock.facets(Filters(), dealers=["north"]).terms["make"] == [("Lada", 1), ("kia", 1)]
+    assert stock.facets(Filters(), dealers=["south"]).terms["make"] == [("Kia", 2)]
+
+
 def test_find_reads_identifiers_without_case_and_spaces() -> None:
     stock = catalog(listing("a", vin="1HGCV1F30NA123456", stock="H12"))
     for name in (VehicleReference(vin=" 1hgcv1f30na123456"), VehicleReference(stock="h12")):

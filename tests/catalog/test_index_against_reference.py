@@ -140,6 +140,7 @@ def both(stock: Stock, scale: str) -> Iterator[tuple[Catalog, Reference]]:
             patch.setattr(facet, "_LISTINGS_A_COMBINATION", 1)
             patch.setattr(facet, "_RANKS_A_CELL", 3)
             patch.setattr(facet, "_DENSE", 2)
+            patch.setattr(facet, "_BLOCK", 7)
             patch.setattr(build, "_SMALL_VOCABULARY", 1)
             patch.setattr(build, "_CHUNK", 8)
             patch.setattr(words, "_WIDE", 1)
@@ -219,3 +220,38 @@ def test_find_names_the_listing_that_the_reference_does(
     with both(stock, scale) as (catalog, reference):
         for name, dealers in questions:
             assert catalog.find(name, dealers=dealers) == reference.find(name, dealers=dealers)
+
+
+def spelled(stock: Stock, seed: int) -> Stock:
+    """Return the stock with each seller's texts in a way of writing of its own."""
+    chance = Random(seed)
+    ways = {"north": str.upper, "south": str.lower, "east": str.title}
+    told: Stock = []
+    for listing_id, dealer_id, body in stock:
+        members = json.loads(body)
+        way = ways[dealer_id] if chance.random() < 0.8 else str.swapcase
+        for member in TERM_FILTERS.values():
+            if isinstance(members.get(member), str) and member != "status":
+                members[member] = way(members[member])
+        told.append((listing_id, dealer_id, json.dumps(members).encode()))
+    return told
+
+
+@checked
+@given(st.builds(spelled, stocks, seeds), scales, requests, sorts, st.sampled_from(["north", "south"]))
+def test_an_answer_is_the_same_as_if_the_asked_seller_were_alone(
+    stock: Stock, scale: str, filters: Filters, sort: Sort | None, seller: str
+) -> None:
+    alone = [row for row in stock if row[1] == seller]
+    with both(stock, scale) as (together, reference), both(alone, scale) as (single, _):
+        found = together.facets(filters, dealers=[seller])
+        assert {name: list(pairs) for name, pairs in found.terms.items()} == reference.facets(
+            filters, dealers=[seller]
+        ).terms
+        assert found.terms == single.facets(filters).terms
+        assert dict(found.ranges) == dict(single.facets(filters).ranges)
+        for skip in (0, 3):
+            page = together.search(filters, sort, skip=skip, limit=3, dealers=[seller])
+            assert plain(page) == plain(single.search(filters, sort, skip=skip, limit=3))
+            follow = together.search(filters, sort, limit=3, after=page.last, dealers=[seller])
+            assert plain(follow) == plain(single.search(filters, sort, limit=3, after=page.last))

@@ -25,10 +25,11 @@ def test_the_commands_are_the_modules_of_the_package() -> None:
 def test_help_lists_every_command_with_what_it_does(arguments: list[str]) -> None:
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == (0 if arguments else 2)
+    width = max(map(len, COMMANDS))
     for name in COMMANDS:
         command = main.get_command(click.Context(main), name)
         assert command is not None
-        assert f"  {name}  {command.get_short_help_str()}" in result.output
+        assert f"  {name:<{width}}  {command.get_short_help_str()}" in result.output
     assert "forecourt serve" in result.output
 
 

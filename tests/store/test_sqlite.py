@@ -53,6 +53,17 @@ def test_the_file_and_its_folders_are_made(tmp_path: Path, runner: asyncio.Runne
     assert path.is_file()
 
 
+def test_what_it_makes_is_for_its_owner_only(tmp_path: Path, runner: asyncio.Runner) -> None:
+    found = open_store(f"sqlite:{tmp_path / 'data' / 'new.db'}")
+    runner.run(found.open())
+    runner.run(found.check())
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "data").iterdir()}
+    runner.run(found.close())
+    assert modes.keys() >= {"new.db", "new.db-wal"}
+    assert set(modes.values()) == {0o600}
+    assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
+
+
 def test_migrating_again_applies_nothing(path: Path, store: Store) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         before = connection.execute("SELECT sql FROM sqlite_master").fetchall()

@@ -10,7 +10,7 @@ from tests.store.database import Database
 from tests.store.sample import NOW, listing, take_once
 
 from forecourt.model import VehicleReference
-from forecourt.store import Secret, Store, StoreError, open_store
+from forecourt.store import FeedState, Secret, Store, StoreError, open_store
 
 
 @pytest.mark.parametrize(
@@ -73,6 +73,13 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "leads": lambda store: store.leads(None, 1),
     "lead": lambda store: store.lead("lead_1"),
     "secrets": lambda store: store.secrets("cursor", lambda: Secret("k", b"v"), NOW),
+    "past_listings": lambda store: store.past_listings(0, 1, 10, list),
+    "stock": lambda store: store.stock(None, 1),
+    "lease": lambda store: store.lease("feed", "worker-1", 60, NOW),
+    "release": lambda store: store.release("feed", "worker-1"),
+    "feed_state": lambda store: store.feed_state("feed"),
+    "feed_states": lambda store: store.feed_states(),
+    "keep_feed_state": lambda store: store.keep_feed_state(FeedState("feed", NOW, None, None, None, "ok", b"{}")),
 }
 
 

@@ -7,5 +7,6 @@ inventory changes; requests never write to it. It knows `model` and nothing else
 from forecourt.catalog.index import Catalog
 from forecourt.catalog.listing import Listing
 from forecourt.catalog.text import normalise
+from forecourt.catalog.walk import Walk
 
-__all__ = ["Catalog", "Listing", "normalise"]
+__all__ = ["Catalog", "Listing", "Walk", "normalise"]

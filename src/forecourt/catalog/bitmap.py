@@ -28,6 +28,7 @@ EMPTY: Final = FrozenBitMap()
 _CONTAINER: Final = 1 << 16
 _ARRAY_LIMIT: Final = 4096
 _NO_RUNS: Final = 12346
+_HALF: Final = np.uint64(32)
 
 
 def bitmap_of(positions: Positions) -> FrozenBitMap:
@@ -118,9 +119,7 @@ class Postings:
 
 
 class PostingsBuilder:
-    """Takes (code, position) pairs by the chunk, positions ascending from chunk to chunk, and sorts them
-    out.
-    """
+    """Takes (code, position) pairs by the chunk, positions ascending from chunk to chunk, and sorts them out."""
 
     def __init__(self, *, heavy: int) -> None:
         self._heavy = heavy
@@ -129,10 +128,23 @@ class PostingsBuilder:
         self._positions: list[Positions] = []
 
     def add(self, codes: npt.NDArray[Any], positions: Positions) -> None:
-        """Take pairs; a code has its bitmap grown when this chunk holds at least `heavy` of it."""
-        order = codes.argsort(kind="stable")
-        codes = codes[order]
-        positions = positions[order]
+        """Take pairs in any order, some of them perhaps twice.
+
+        A code has its bitmap grown when this chunk holds at least `heavy` of it.
+        """
+        # One sort of numbers that hold both settles the order and brings together what is there twice.
+        pairs = codes.astype(np.uint64) << _HALF
+        pairs |= positions
+        pairs.sort()
+        if pairs.size:
+            first = np.empty(pairs.size, dtype=np.bool_)
+            first[0] = True
+            np.not_equal(pairs[1:], pairs[:-1], out=first[1:])
+            if not first.all():
+                pairs = pairs[first]
+        codes = (pairs >> _HALF).astype(np.uint32)
+        positions = pairs.astype(np.uint32)
+        del pairs
         starts = np.flatnonzero(np.diff(codes, prepend=codes[:1] + 1 if codes.size else 0))
         counts = np.diff(starts, append=codes.size)
         large = counts >= self._heavy
@@ -142,8 +154,8 @@ class PostingsBuilder:
         ):
             self._parts.setdefault(code, []).append(bitmap_of(positions[start : start + count]))
         small = np.repeat(~large, counts)
-        self._codes.append(codes[small].astype(np.uint32))
-        self._positions.append(positions[small].astype(np.uint32))
+        self._codes.append(codes[small])
+        self._positions.append(positions[small])
 
     def finish(self, renumbered: npt.NDArray[np.uint32] | None, total: int) -> Postings:
         """Return the postings of the codes 0 to `total` - 1, each code replaced by `renumbered[code]`

@@ -135,6 +135,15 @@ class Ids:
     def _encoded(self, position: int) -> bytes:
         return self._buffer[self._starts[position] : self._starts[position + 1]]
 
+    def reordered(self, positions: Positions) -> "Ids":
+        """Return the ids at `positions`, which ascend, as 0, 1, 2 and so on."""
+        starts = array("Q", [0])
+        buffer = bytearray()
+        for position in positions.tolist():
+            buffer += self._encoded(position)
+            starts.append(len(buffer))
+        return Ids(bytes(buffer), starts)
+
     def after(self, listing_id: str) -> int:
         """Return how many ids are this one or come before it."""
         encoded = listing_id.encode("utf-8", "surrogatepass")

@@ -32,6 +32,9 @@ _DENSE: Final = 10
 _FEW: Final = 8192
 """In catalogs up to this size a bitmap a feature is always faster."""
 
+_BLOCK: Final = 1 << 16
+"""Rows counted at a time: NumPy makes a wider copy of what it counts, which is to stay small."""
+
 _WIDEST: Final = (1 << 16) - 1
 _RANKS_A_CELL: Final = (1 << 16) - 1
 
@@ -131,7 +134,10 @@ class FacetTable:
 
     def _counted(self, rows: npt.NDArray[Any]) -> Counts:
         """Return how often each value occurs."""
-        counts: Counts = np.bincount(rows[:, : self._packs].ravel(), minlength=self._combinations)
+        counts: Counts = np.bincount(rows[:_BLOCK, : self._packs].ravel(), minlength=self._combinations)
+        for start in range(_BLOCK, len(rows), _BLOCK):
+            block = rows[start : start + _BLOCK, : self._packs]
+            counts += np.bincount(block.ravel(), minlength=self._combinations)
         if self._shared:
             weights = counts.take(self._combined_sources)
             counts = np.bincount(self._combined_values, weights, minlength=len(self._values)).astype(np.intp)

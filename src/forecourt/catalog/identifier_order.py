@@ -2,6 +2,7 @@
 kept.
 """
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Any, overload
@@ -15,6 +16,9 @@ from forecourt.catalog.column import Codes, compact
 from forecourt.catalog.text import normalise
 
 __all__ = ["IdentifierIntake", "Identifiers", "StockKeys"]
+
+_ODD = re.compile(r"[\0-\x09\x0b-\x20]")
+"""What the normal form of an ASCII text changes apart from case; a newline parts the texts that are looked at."""
 
 _KEY_LIMIT = 64
 """Bytes of a key that NumPy sorts by; what is longer is put right afterwards, so one long text costs
@@ -96,14 +100,27 @@ class IdentifierIntake:
     def __init__(self, member: str) -> None:
         self._member = member
         self._decode = reader(member)
-        self._keys: list[bytes] = []
+        self._keys: list[bytes | str] = []
         self._positions: list[int] = []
         self._key_chunks: list[np.ndarray[Any, np.dtype[np.bytes_]]] = []
         self._position_chunks: list[Positions] = []
         self._long: set[int] = set()
 
-    def add(self, position: int, text: str) -> None:
-        """Take the text of a position; a blank one is none."""
+    def take(self, first: int, column: Sequence[str | None]) -> None:
+        """Take the texts of the positions from `first` on; a blank one is none."""
+        texts = [text for text in column if text]
+        joined = "\n".join(texts)
+        if joined and joined.isascii() and not _ODD.search(joined) and joined.count("\n") == len(texts) - 1:
+            normals = joined.lower().split("\n")
+            if max(map(len, texts)) < _KEY_LIMIT // 2:
+                self._keys += [f"{normal}\0{text}" for normal, text in zip(normals, texts, strict=True)]
+                self._positions += [position for position, text in enumerate(column, first) if text]
+                return
+        for position, text in enumerate(column, first):
+            if text:
+                self._add(position, text)
+
+    def _add(self, position: int, text: str) -> None:
         normal = normalise(text)
         if not normal:
             return
@@ -117,7 +134,8 @@ class IdentifierIntake:
     def close_chunk(self) -> None:
         """Pack what came since the last time."""
         if self._keys:
-            self._key_chunks.append(np.array(self._keys, dtype=np.bytes_))
+            keys = [key.encode() if isinstance(key, str) else key for key in self._keys]
+            self._key_chunks.append(np.array(keys, dtype=np.bytes_))
             self._position_chunks.append(np.array(self._positions, dtype=np.uint32))
             self._keys, self._positions = [], []
 

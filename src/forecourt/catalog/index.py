@@ -16,7 +16,7 @@ from forecourt.catalog.small import SMALL_STOCK, SmallSearch
 from forecourt.catalog.text import normalise
 from forecourt.model import Facets, Filters, Page, Place, Sort, VehicleReference
 
-__all__ = ["Catalog"]
+__all__ = ["Catalog", "sort_key"]
 
 _HEAP_LIMIT: Final = 64 << 20
 _TEXT_SORTS: Final = frozenset({"make", "model", "stock"})
@@ -60,6 +60,8 @@ class Catalog:
         self._small = SmallSearch(parts) if self._count <= SMALL_STOCK else None
         self._remembered: dict[Span, FrozenBitMap] = {}
         self._remembered_limit = min(_REMEMBERED // (self._count // 8 + 1), 1024)
+        self.generation = 0
+        """The generation of the inventory that this is the catalog of; set once by whoever read it from a store."""
 
     @classmethod
     def build(
@@ -159,8 +161,13 @@ class Catalog:
     def facets(self, filters: Filters, *, dealers: Collection[str] | None = None) -> Facets:
         """Return the counts and ranges over what matches (CONTRACTS.md section 5, facets).
 
-        Spellings of one value are counted together and shown as the catalog most often has them.
+        Spellings of one value are counted together and shown as the sellers that are asked most often write it, ties
+        by the smaller text; how other sellers write it does not show.
         """
+        counted = self._counted(filters, dealers)
+        return counted if dealers is None else self._parts.spellings.shown(counted, dealers)
+
+    def _counted(self, filters: Filters, dealers: Collection[str] | None) -> Facets:
         matched = self._matched(self._bitmap(filters, dealers), self._spans(filters))
         if matched is None:
             return self._all_facets
@@ -209,6 +216,35 @@ class Catalog:
         years = {} if year is None else {"year": year}
         filters = Filters(terms={"make": (make,), "model": (model,)}, at_least=years, at_most=years)
         return self.search(filters, limit=limit, dealers=dealers).listings
+
+    # What a walk through an earlier order is put together from (walk.py). A position is a listing's number here.
+
+    def position(self, listing_id: str) -> int | None:
+        """Return where a listing stands, None when it is not in the catalog."""
+        return self._ids.find(listing_id)
+
+    def matches(self, filters: Filters, dealers: Collection[str] | None) -> Positions:
+        """Return the positions of what a search finds, ascending."""
+        matched = self._matched(self._bitmap(filters, dealers), self._spans(filters))
+        if matched is None:
+            return np.arange(self._count, dtype=np.uint32)
+        return positions_of(matched) if isinstance(matched, FrozenBitMap) else matched
+
+    def following(self, positions: Positions, sort: Sort | None, after: Place, wanted: int) -> list[int]:
+        """Return the first `wanted` of ascending `positions` that come after a place in the order of `sort`."""
+        order = None if sort is None else self._orders[sort.field]
+        start = self._rank(after, sort, order)
+        if sort is None or order is None:
+            return _by_id(positions, self._count, start, 0, wanted)
+        return self._sorted(order, sort.descending, positions, positions.size, start, 0, wanted)
+
+    def place(self, position: int, sort: Sort | None) -> Place:
+        """Return the place of a listing in the order of `sort`."""
+        return self._place(position, None if sort is None else self._orders[sort.field].key(position))
+
+    def bodies(self, positions: Iterable[int]) -> Sequence[bytes]:
+        """Return the listings at these positions, in this order."""
+        return self._bodies.of(positions)
 
     def _sellers(self, dealers: Collection[str]) -> FrozenBitMap:
         found = EMPTY
@@ -302,7 +338,7 @@ class Catalog:
         following = self._ids.after(place.listing_id)
         if sort is None or order is None:
             return following
-        return order.rank(_key(sort.field, place.value), following, descending=sort.descending)
+        return order.rank(sort_key(sort.field, place.value), following, descending=sort.descending)
 
     def _stretch(
         self, order: Order, sort: Sort | None, first: int, end: int, start: int, skip: int, limit: int
@@ -376,7 +412,7 @@ def _within(codes: Codes, first: int, end: int) -> Any:
     return codes - kind(first) < kind(end - first) if first else codes < kind(end)
 
 
-def _key(member: str, value: str | float | None) -> Any:
+def sort_key(member: str, value: str | float | None) -> Any:
     """Return the sort key of a place's value; one of the wrong type counts as none."""
     if member in _TEXT_SORTS:
         return (normalise(value), value) if isinstance(value, str) else None

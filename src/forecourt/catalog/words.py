@@ -3,12 +3,13 @@
 from array import array
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 from pyroaring import FrozenBitMap
 
-from forecourt.catalog.bitmap import EMPTY, Postings, PostingsBuilder
+from forecourt.catalog.bitmap import EMPTY, Positions, Postings, PostingsBuilder
 from forecourt.catalog.text import letters, tokens
 
 __all__ = ["WordIndex", "WordIntake"]
@@ -64,53 +65,65 @@ class WordIndex:
 class WordIntake:
     """Gathers the words of the listings, position after position."""
 
-    _SHORT = 48
     _KNOWN_LIMIT = 200_000
 
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
-        self._known: dict[str, tuple[int, ...]] = {}
-        self._codes = array("I")
-        self._counts = array("I")
-        self._start = 0
+        self._forget()
+        self._codes: list[npt.NDArray[np.uint32]] = []
+        self._positions: list[Positions] = []
         self._builder = PostingsBuilder(heavy=32)
 
-    def add(self, texts: Iterable[str], wordy: Iterable[str]) -> None:
-        """Take the next position's words: `texts` recur from listing to listing, the words of `wordy` do."""
-        known = self._known
-        found: set[int] = set()
-        for text in texts:
-            ids = known.get(text)
-            found.update(self._learn(text) if ids is None else ids)
-        for text in wordy:
-            for word in text.split():
-                ids = known.get(word)
-                found.update(self._learn(word) if ids is None else ids)
-        self._codes.extend(found)
-        self._counts.append(len(found))
+    def _forget(self) -> None:
+        self._known = _Known(self._ids)
 
-    def _learn(self, text: str) -> tuple[int, ...]:
-        ids = self._ids
-        learned = tuple([ids.setdefault(token, len(ids)) for token in tokens(text)])
-        if len(text) <= self._SHORT and len(self._known) < self._KNOWN_LIMIT:
-            self._known[text] = learned
-        return learned
+    def take(self, texts: Sequence[str | None], positions: Positions) -> None:
+        """Take texts, each of a position."""
+        known = self._known
+        numbers = np.fromiter(map(known.__getitem__, texts), np.uint32, len(texts))
+        ends = np.frombuffer(known.ends, dtype=np.uint32).astype(np.intp)
+        tokens = np.frombuffer(known.tokens, dtype=np.uint32)
+        starts, ends = ends[numbers], ends[numbers + 1]
+        lengths = ends - starts
+        # The place of each token of each text in `tokens`: the texts' starts, counted on from.
+        steps = np.arange(lengths.sum(), dtype=np.intp)
+        steps += np.repeat(starts - (lengths.cumsum() - lengths), lengths)
+        self._codes.append(tokens[steps])
+        self._positions.append(np.repeat(positions, lengths))
+        if len(known) > self._KNOWN_LIMIT:
+            self._forget()
 
     def close_chunk(self) -> None:
         """Sort in what came since the last time."""
-        counts = np.frombuffer(self._counts, dtype=np.uint32)
-        positions = np.repeat(np.arange(self._start, self._start + counts.size, dtype=np.uint32), counts)
-        self._builder.add(np.frombuffer(self._codes, dtype=np.uint32), positions)
-        self._start += counts.size
-        self._codes, self._counts = array("I"), array("I")
+        if self._codes:
+            codes, positions = np.concatenate(self._codes), np.concatenate(self._positions)
+            self._codes, self._positions = [], []
+            self._builder.add(codes, positions)
 
     def finish(self) -> WordIndex:
         """Return the index."""
         self.close_chunk()
-        self._known = {}
+        self._forget()
         words = sorted(self._ids)
         renumbered = np.empty(len(words), dtype=np.uint32)
         for new, word in enumerate(words):
             renumbered[self._ids[word]] = new
         self._ids = {}
         return WordIndex(words, self._builder.finish(renumbered, len(words)))
+
+
+class _Known(dict[str | None, int]):
+    """Numbers texts by first appearance and keeps the tokens of each: `tokens` from its end to the next one's."""
+
+    def __init__(self, ids: dict[str, int]) -> None:
+        super().__init__({None: 0})
+        self._ids = ids
+        self.tokens = array("I")
+        self.ends = array("I", [0, 0])
+
+    def __missing__(self, text: str) -> int:
+        ids = self._ids
+        self.tokens.extend([ids.setdefault(token, len(ids)) for token in tokens(text)])
+        self.ends.append(len(self.tokens))
+        number = self[text] = len(self)
+        return number

@@ -12,9 +12,7 @@ import msgspec
 from forecourt.agent import Agent
 from forecourt.contract import Contract, Offer, contract_class, versions
 from forecourt.contract.validation import SchemaSet
-from forecourt.cursor import CURSOR_PURPOSE, Cursors, new_key_bytes
 from forecourt.errors import AAPError
-from forecourt.identifier import sortable_id
 from forecourt.lead.calendar import AppointmentRules
 from forecourt.lead.seller import Seller
 from forecourt.model import (
@@ -30,7 +28,9 @@ from forecourt.model import (
 from forecourt.server.config import Appointments, Config, ConfigError
 from forecourt.server.inventory import Inventory
 from forecourt.server.limit import ClientLimit
-from forecourt.store import Secret, StoredListing, open_store
+from forecourt.server.schedule import FeedSchedule
+from forecourt.server.upkeep import CursorUpkeep
+from forecourt.store import StoredListing, open_store
 from forecourt.vocabulary import Vocabulary, VocabularyError
 
 __all__ = ["ALL_FILTERS", "Deployment"]
@@ -66,6 +66,8 @@ class Deployment:
         self.name = config.server.name or _name(self.sellers.values())
         self.store = _store(config)
         self.inventory = Inventory(self.store, self.sellers)
+        self._upkeep = CursorUpkeep(self.store)
+        self.schedule = FeedSchedule(self.store, self.sellers, config.feeds, self.vocabulary)
         self.limit = ClientLimit(config.limits.requests, config.limits.seconds) if config.limits.requests else None
         self._agent: Agent | None = None
 
@@ -85,15 +87,21 @@ class Deployment:
         """Open the store, stock the demo dealer, build the catalog. Raises StoreError."""
         await self.store.open()
         now = datetime.now(UTC)
-        keys = await self.store.secrets(CURSOR_PURPOSE, lambda: Secret(sortable_id(), new_key_bytes()), now)
+        cursors = await self._upkeep.read()
         if self.is_demo:
             await self._stock_demo(now)
         await self.inventory.start()
-        self._agent = Agent(self.sellers, self.inventory.catalog, self.store, Cursors(keys), self.capabilities)
+        self._agent = Agent(
+            self.sellers, self.inventory.catalog, self.store, cursors, self.capabilities, renew=self._upkeep.read
+        )
+        self._upkeep.start(self._agent)
+        self.schedule.start()
 
     async def close(self) -> None:
         """Stop watching and close the store; what was begun is finished."""
         self._agent = None
+        await self.schedule.stop()
+        await self._upkeep.stop()
         await self.inventory.stop()
         await self.store.close()
 

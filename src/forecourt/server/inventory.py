@@ -38,7 +38,9 @@ class Inventory:
         """Build a new catalog if the stock has changed since the last one."""
         if await self._store.inventory_generation() == self._generation:
             return
-        self._generation, self._catalog = await self._store.read_listings(self._build)
+        self._generation, catalog = await self._store.read_listings(self._build)
+        catalog.generation = self._generation
+        self._catalog = catalog
 
     async def start(self) -> None:
         """Build the first catalog and keep watching."""

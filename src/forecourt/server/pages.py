@@ -61,7 +61,12 @@ class _Site:
             await self._deployment.store.check()
         except StoreError:
             return JSONResponse({"status": "unavailable", "reasons": ["the database does not answer"]}, 503)
-        return JSONResponse({"status": "ok", "listings": len(self._deployment.inventory.catalog())})
+        ready: dict[str, object] = {"status": "ok", "listings": len(self._deployment.inventory.catalog())}
+        feeds = self._deployment.schedule.details()
+        if feeds:
+            # A feed that fails is shown and never fatal: the last good inventory goes on serving.
+            ready["feeds"] = feeds
+        return JSONResponse(ready)
 
     async def card(self, request: Request) -> Response:
         """Give the agent card of the contract that the path names."""

@@ -7,17 +7,21 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol, TypeVar
 
 from forecourt.model import VehicleReference
 
 __all__ = [
+    "PAST_KEPT",
+    "RETIRED_KEPT",
     "Booking",
+    "FeedState",
     "InventoryChange",
     "LeadRecord",
     "LeadTransaction",
     "NewLead",
+    "PastListing",
     "Remembered",
     "Secret",
     "Store",
@@ -27,6 +31,12 @@ __all__ = [
 ]
 
 Result = TypeVar("Result")
+
+PAST_KEPT: Final = timedelta(minutes=45)
+"""How long a listing that was changed or removed is kept as it was: a little longer than a cursor lives."""
+
+RETIRED_KEPT: Final = timedelta(hours=1)
+"""How long a key is kept after the next one was made: what it signed last has ended by then, on every process."""
 
 
 class StoreError(Exception):
@@ -41,6 +51,7 @@ class StoredListing:
     """One listing. `body` is the AAP Vehicle as compact JSON; the identifiers repeat what is in it.
 
     What a store gives back has its identifiers as they are compared: in lower case, without surrounding spaces.
+    `generation` is the store's: that of the inventory when this listing was last written.
     """
 
     listing_id: str
@@ -50,6 +61,16 @@ class StoredListing:
     vehicle_id: str | None
     stock: str | None
     body: bytes
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PastListing:
+    """A listing as it was at an earlier generation; `body` is None when it was not in stock then."""
+
+    listing_id: str
+    dealer_id: str
+    body: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +151,24 @@ class Secret:
     value: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class FeedState:
+    """The last look at a scheduled source.
+
+    `imported_at` is when its content last became the stock, None when it never did. `etag` and `last_modified` are
+    what its server said of that content, to be repeated in a conditional request. `outcome` is a short word of the
+    importer's, `report` the whole report as JSON.
+    """
+
+    source: str
+    checked_at: datetime
+    imported_at: datetime | None
+    etag: str | None
+    last_modified: str | None
+    outcome: str
+    report: bytes
+
+
 class LeadTransaction(Protocol):
     """What can be asked and done while a lead is decided. Everything is kept or nothing is.
 
@@ -201,6 +240,22 @@ class Store(Protocol):
         """
         ...
 
+    async def past_listings(
+        self, generation: int, until: int, limit: int, take: Callable[[Iterable[PastListing]], Result]
+    ) -> Result | None:
+        """Give `take` what has changed after `generation` up to generation `until`, as it was at the former.
+
+        At most `limit` rows, in no order: one with a body for each listing that was in stock and was changed or
+        removed, and besides these any number without a body for each that was written. Whatever is not named stayed
+        as it was. None when that generation has been forgotten (`PAST_KEPT`). `take` runs outside of the event loop
+        and must use up the iterable before it returns.
+        """
+        ...
+
+    async def stock(self, dealer_id: str | None, limit: int) -> Sequence[StoredListing]:
+        """Return the first listings, at most `limit`, by listing id; of one seller unless that is None."""
+        ...
+
     async def has_departed(self, dealer_ids: Collection[str], reference: VehicleReference) -> bool:
         """Tell whether a listing named so was in stock once, of any of these sellers."""
         ...
@@ -224,8 +279,37 @@ class Store(Protocol):
         """Return one lead with its grant."""
         ...
 
-    async def secrets(self, purpose: str, make: Callable[[], Secret], now: datetime) -> Sequence[Secret]:
-        """Return the keys for `purpose`, newest first; the first caller makes the first one, for all processes."""
+    async def secrets(
+        self, purpose: str, make: Callable[[], Secret], now: datetime, rotate_after: timedelta | None = None
+    ) -> Sequence[Secret]:
+        """Return the keys for `purpose`, newest first; the first caller makes the first one, for all processes.
+
+        With `rotate_after` a new one is made once the newest is that old, by whoever asks first, and keys are deleted
+        that have had a successor for `RETIRED_KEPT`.
+        """
+        ...
+
+    async def lease(self, name: str, holder: str, seconds: float, now: datetime) -> bool:
+        """Take or renew what only one process does at a time; tell whether it is `holder`'s until `now` + `seconds`.
+
+        One that has run out may be taken by anybody.
+        """
+        ...
+
+    async def release(self, name: str, holder: str) -> None:
+        """Give a lease up, if it is `holder`'s."""
+        ...
+
+    async def feed_state(self, source: str) -> FeedState | None:
+        """Return the last look at a scheduled source, None when there was none."""
+        ...
+
+    async def keep_feed_state(self, state: FeedState) -> None:
+        """Keep what the last look at a source found, in the place of the one before."""
+        ...
+
+    async def feed_states(self) -> Sequence[FeedState]:
+        """Return the last look at every source, in the order of their names."""
         ...
 
 

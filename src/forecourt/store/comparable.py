@@ -1,12 +1,14 @@
 """What every store keeps in one form so that it can be compared: identifiers of listings, and times as text."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TypeAlias
+from itertools import pairwise
+from typing import Any, TypeAlias
 
 from forecourt.model import VehicleReference
 from forecourt.store import StoredListing
 
-__all__ = ["Row", "identifiers", "normal", "row", "time_text"]
+__all__ = ["Row", "identifiers", "normal", "retired", "row", "time_of", "time_text"]
 
 Row: TypeAlias = tuple[str, str, str, str | None, str | None, str | None, bytes]
 """A listing as it is written: listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body."""
@@ -36,3 +38,13 @@ def row(listing: StoredListing) -> Row:
 def time_text(moment: datetime) -> str:
     """Return a time as UTC text of one width (microseconds and "Z"), so that text order is time order."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def time_of(text: str) -> datetime:
+    """Return the time that `time_text` wrote."""
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+
+
+def retired(keys: Sequence[tuple[str, bytes, Any]], kept_since: Any) -> Sequence[tuple[str, bytes, Any]]:
+    """Return those of (name, key, time made), newest first, whose successor is older than `kept_since`."""
+    return [key for successor, key in pairwise(keys) if successor[2] < kept_since]

@@ -13,22 +13,26 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from forecourt.model import VehicleReference
 from forecourt.store import (
+    PAST_KEPT,
+    RETIRED_KEPT,
+    FeedState,
     InventoryChange,
     LeadRecord,
     LeadTransaction,
     NewLead,
+    PastListing,
     Remembered,
     Secret,
     StoredListing,
     StoreError,
 )
-from forecourt.store.comparable import identifiers, row, time_text
+from forecourt.store.comparable import identifiers, retired, row, time_of, time_text
 from forecourt.store.statements import migrations, queries
 
 Result = TypeVar("Result")
@@ -41,6 +45,10 @@ _QUEUE: Final = 4096
 """How many pieces of work may wait; more are refused, so that memory stays bounded."""
 _READERS: Final = 4
 _WAL_PAUSE_SECONDS: Final = 0.02
+_EXCHANGE: Final = (
+    "depart", "keep_departing", "keep_changing", "remove_departed", "take_staged", "shorten_history", "forget_past",
+)  # fmt: skip
+"""The statements that make the staged stock the stock, in their order."""
 
 
 class SQLiteStore:
@@ -90,7 +98,10 @@ class SQLiteStore:
 
     def _migrate(self) -> None:
         with _wrapped():
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            # Shoppers' data is for the one who runs the agent; SQLite gives its other files the mode of this one.
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._path.exists():
+                self._path.touch(mode=0o600)
             with contextlib.closing(self._connect()) as connection:
                 migrate(connection)
 
@@ -158,7 +169,12 @@ class SQLiteStore:
                 return _exchange(
                     connection,
                     self._sql,
-                    {"dealer_id": dealer_id, "rooftop": rooftop, "now": time_text(now)},
+                    {
+                        "dealer_id": dealer_id,
+                        "rooftop": rooftop,
+                        "now": time_text(now),
+                        "kept_since": time_text(now - PAST_KEPT),
+                    },
                     listings,
                     check,
                 )
@@ -178,18 +194,43 @@ class SQLiteStore:
         """Run `work` on the writer's thread; no other writer of this file runs at the same time."""
         return await self._write(lambda connection: work(_SQLiteLeadTransaction(connection, self._sql)))
 
-    async def secrets(self, purpose: str, make: Callable[[], Secret], now: datetime) -> Sequence[Secret]:
-        """Read the keys, making the first one if there is none."""
+    async def secrets(
+        self, purpose: str, make: Callable[[], Secret], now: datetime, rotate_after: timedelta | None = None
+    ) -> Sequence[Secret]:
+        """Read the keys, making one when it is time and deleting those that nothing is signed with any more."""
 
         def work(connection: sqlite3.Connection) -> list[Secret]:
-            rows = connection.execute(self._sql["secrets"], (purpose,)).fetchall()
-            if rows:
-                return [Secret(*row) for row in rows]
-            secret = make()
-            connection.execute(self._sql["add_secret"], (purpose, secret.key_id, secret.value, time_text(now)))
-            return [secret]
+            keys = connection.execute(self._sql["secrets"], (purpose,)).fetchall()
+            if not keys or (rotate_after is not None and keys[0][2] <= time_text(now - rotate_after)):
+                secret = make()
+                keys.insert(0, (secret.key_id, secret.value, time_text(now)))
+                connection.execute(self._sql["add_secret"], (purpose, *keys[0]))
+            if rotate_after is not None:
+                for key in retired(keys, time_text(now - RETIRED_KEPT)):
+                    connection.execute(self._sql["drop_secret"], (purpose, key[0]))
+                    keys.remove(key)
+            return [Secret(*key[:2]) for key in keys]
 
         return await self._write(work)
+
+    async def lease(self, name: str, holder: str, seconds: float, now: datetime) -> bool:
+        """Write the lease unless it is another's and still runs."""
+        until = time_text(now + timedelta(seconds=seconds))
+        values = {"name": name, "holder": holder, "until": until, "now": time_text(now)}
+        return await self._write(lambda connection: connection.execute(self._sql["lease"], values).rowcount == 1)
+
+    async def release(self, name: str, holder: str) -> None:
+        """Delete the lease."""
+        await self._write(lambda connection: connection.execute(self._sql["release"], (name, holder)) and None)
+
+    async def keep_feed_state(self, state: FeedState) -> None:
+        """Write one row."""
+        imported_at = None if state.imported_at is None else time_text(state.imported_at)
+        values = (
+            state.source, time_text(state.checked_at), imported_at, state.etag, state.last_modified,
+            state.outcome, state.report,
+        )  # fmt: skip
+        await self._write(lambda connection: connection.execute(self._sql["keep_feed_state"], values) and None)
 
     # Reading
 
@@ -239,6 +280,42 @@ class SQLiteStore:
                 connection.execute("ROLLBACK")
 
         return await self._read(work)
+
+    async def past_listings(
+        self, generation: int, until: int, limit: int, take: Callable[[Iterable[PastListing]], Result]
+    ) -> Result | None:
+        """Read what has changed, and whether that is all, in one read transaction."""
+        values = {"generation": generation, "until": until, "limit": limit}
+
+        def work(connection: sqlite3.Connection) -> Result | None:
+            connection.execute("BEGIN")
+            try:
+                if connection.execute(self._sql["history_from"]).fetchone()[0] > generation:
+                    return None
+                return take(PastListing(*row) for row in connection.execute(self._sql["past_listings"], values))
+            finally:
+                connection.execute("ROLLBACK")
+
+        return await self._read(work)
+
+    async def stock(self, dealer_id: str | None, limit: int) -> Sequence[StoredListing]:
+        """Read the first listings."""
+        sql = self._sql["stock" if dealer_id is None else "stock_of_dealer"]
+        values = {"dealer_id": dealer_id, "limit": limit}
+        return await self._read(lambda connection: [StoredListing(*row) for row in connection.execute(sql, values)])
+
+    async def feed_state(self, source: str) -> FeedState | None:
+        """Read one source's row."""
+
+        def work(connection: sqlite3.Connection) -> FeedState | None:
+            row = connection.execute(self._sql["feed_state"], (source,)).fetchone()
+            return _feed_state(row) if row else None
+
+        return await self._read(work)
+
+    async def feed_states(self) -> Sequence[FeedState]:
+        """Read every source's row."""
+        return await self._read(lambda connection: [*map(_feed_state, connection.execute(self._sql["feed_states"]))])
 
     async def has_departed(self, dealer_ids: Collection[str], reference: VehicleReference) -> bool:
         """Look the identifiers up one by one, the most specific first."""
@@ -382,7 +459,7 @@ def _commit_together(connection: sqlite3.Connection, works: Sequence[Callable[[s
 def _exchange(
     connection: sqlite3.Connection,
     sql: dict[str, str],
-    scope: dict[str, str | None],
+    scope: dict[str, str | int | None],
     listings: Iterable[StoredListing],
     check: Callable[[InventoryChange], None] | None,
 ) -> InventoryChange:
@@ -399,10 +476,10 @@ def _exchange(
         if check is not None:
             check(change)
         if change.removed or change.unchanged < change.imported:
-            run(sql["depart"], scope)
-            run(sql["remove_departed"], scope)
-            run(sql["take_staged"])
             run(sql["next_generation"])
+            scope["generation"] = run(sql["generation"]).fetchone()[0]
+            for step in _EXCHANGE:
+                run(sql[step], scope)
         run("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -447,6 +524,11 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
+
+
+def _feed_state(row: tuple[Any, ...]) -> FeedState:
+    source, checked_at, imported_at, *said = row
+    return FeedState(source, time_of(checked_at), None if imported_at is None else time_of(imported_at), *said)
 
 
 def _seconds(moment: datetime | None) -> int | None:

@@ -7,20 +7,25 @@ fourteen connections, made when they are needed.
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import datetime
+from dataclasses import astuple
+from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
 from forecourt.model import VehicleReference
 from forecourt.store import (
+    PAST_KEPT,
+    RETIRED_KEPT,
+    FeedState,
     InventoryChange,
     LeadRecord,
     LeadTransaction,
+    PastListing,
     Remembered,
     Secret,
     StoredListing,
     StoreError,
 )
-from forecourt.store.comparable import identifiers, row, time_text
+from forecourt.store.comparable import identifiers, retired, row, time_text
 from forecourt.store.statements import migrations, queries
 
 try:
@@ -47,6 +52,12 @@ _BATCH: Final = 1000
 
 _LONG: Final = "SET statement_timeout = '10min'; SET lock_timeout = '60s'"
 """Changing a schema and exchanging a large stock take longer than answering does."""
+_IN_TURN: Final = "SET LOCAL lock_timeout = '10min'"
+"""The import that is waited for may be a large one."""
+_EXCHANGE: Final = (
+    "depart", "keep_departing", "keep_changing", "remove_departed", "take_staged", "forget_past",
+)  # fmt: skip
+"""The statements that make the staged stock the stock, in their order."""
 _AT_THE_FEEDS_PACE: Final = "SET statement_timeout = 0"
 _MIGRATIONS: Final = lock_id("migrations")
 
@@ -108,7 +119,7 @@ class PostgreSQLStore:
         check: Callable[[InventoryChange], None] | None = None,
     ) -> InventoryChange:
         """Copy the new stock into a temporary table, then write what differs in one transaction."""
-        scope = {"dealer_id": dealer_id, "rooftop": rooftop, "now": now}
+        scope = {"dealer_id": dealer_id, "rooftop": rooftop, "now": now, "kept_since": now - PAST_KEPT}
 
         def work() -> InventoryChange:
             # On a connection of its own, which takes the temporary table with it when it is closed.
@@ -132,11 +143,12 @@ class PostgreSQLStore:
         if check is not None:
             check(change)
         if change.removed or change.unchanged < change.imported:
-            connection.execute(self._sql["depart"], scope)
-            connection.execute(self._sql["remove_departed"], scope)
-            connection.execute(self._sql["take_staged"])
-            # Last: other sellers' imports wait for this row from here to the commit.
-            connection.execute(self._sql["next_generation"])
+            # Other sellers' imports wait for this row from here to the commit, so that whoever sees a generation sees
+            # everything that was written at it and before.
+            connection.execute(_IN_TURN)
+            scope["generation"] = _only(connection, self._sql["next_generation"])[0]
+            for step in _EXCHANGE:
+                connection.execute(self._sql[step], scope)
         return change
 
     async def remember_departed(self, dealer_id: str, references: Iterable[VehicleReference], now: datetime) -> None:
@@ -162,6 +174,29 @@ class PostgreSQLStore:
                 return generation, take(StoredListing(*found) for found in cursor)
 
         return await self._read(work, _SNAPSHOT)
+
+    async def past_listings(
+        self, generation: int, until: int, limit: int, take: Callable[[Iterable[PastListing]], Result]
+    ) -> Result | None:
+        """Read what has changed, and whether that is all, from one snapshot."""
+        values = {"generation": generation, "until": until, "limit": limit}
+
+        def work(connection: Connection) -> Result | None:
+            connection.execute("SET LOCAL idle_in_transaction_session_timeout = '10min'")
+            if _only(connection, self._sql["history_from"])[0] > generation:
+                return None
+            with connection.cursor("past_listings", binary=True) as cursor:
+                cursor.itersize = _BATCH
+                cursor.execute(self._sql["past_listings"], values)
+                return take(PastListing(*found) for found in cursor)
+
+        return await self._read(work, _SNAPSHOT)
+
+    async def stock(self, dealer_id: str | None, limit: int) -> Sequence[StoredListing]:
+        """Read the first listings."""
+        sql = self._sql["stock" if dealer_id is None else "stock_of_dealer"]
+        values = {"dealer_id": dealer_id, "limit": limit}
+        return await self._read(lambda connection: [StoredListing(*each) for each in connection.execute(sql, values)])
 
     async def has_departed(self, dealer_ids: Collection[str], reference: VehicleReference) -> bool:
         """Look all the identifiers up at once."""
@@ -205,19 +240,53 @@ class PostgreSQLStore:
         """Take a lock on a row, which is written, and give it back."""
         await self._write(lambda connection: connection.execute(self._sql["check"]))
 
-    async def secrets(self, purpose: str, make: Callable[[], Secret], now: datetime) -> Sequence[Secret]:
-        """Read the keys, making the first one if there is none."""
+    async def secrets(
+        self, purpose: str, make: Callable[[], Secret], now: datetime, rotate_after: timedelta | None = None
+    ) -> Sequence[Secret]:
+        """Read the keys, making one when it is time and deleting those that nothing is signed with any more."""
 
         def work(connection: Connection) -> list[Secret]:
             connection.execute(self._sql["lock"], (lock_id("secrets", purpose),))
-            found = connection.execute(self._sql["secrets"], (purpose,)).fetchall()
-            if found:
-                return [Secret(*each) for each in found]
-            secret = make()
-            connection.execute(self._sql["add_secret"], (purpose, secret.key_id, secret.value, now))
-            return [secret]
+            keys = connection.execute(self._sql["secrets"], (purpose,)).fetchall()
+            if not keys or (rotate_after is not None and keys[0][2] <= now - rotate_after):
+                secret = make()
+                keys.insert(0, (secret.key_id, secret.value, now))
+                connection.execute(self._sql["add_secret"], (purpose, *keys[0]))
+            if rotate_after is not None:
+                for key in retired(keys, now - RETIRED_KEPT):
+                    connection.execute(self._sql["drop_secret"], (purpose, key[0]))
+                    keys.remove(key)
+            return [Secret(*key[:2]) for key in keys]
 
         return await self._write(work)
+
+    async def lease(self, name: str, holder: str, seconds: float, now: datetime) -> bool:
+        """Write the lease unless it is another's and still runs."""
+        values = {"name": name, "holder": holder, "until": now + timedelta(seconds=seconds), "now": now}
+        return await self._write(lambda connection: connection.execute(self._sql["lease"], values).rowcount == 1)
+
+    async def release(self, name: str, holder: str) -> None:
+        """Delete the lease."""
+        await self._write(lambda connection: connection.execute(self._sql["release"], (name, holder)) and None)
+
+    async def feed_state(self, source: str) -> FeedState | None:
+        """Read one source's row."""
+
+        def work(connection: Connection) -> FeedState | None:
+            found = connection.execute(self._sql["feed_state"], (source,)).fetchone()
+            return FeedState(*found) if found else None
+
+        return await self._read(work)
+
+    async def feed_states(self) -> Sequence[FeedState]:
+        """Read every source's row."""
+        return await self._read(
+            lambda connection: [FeedState(*found) for found in connection.execute(self._sql["feed_states"])]
+        )
+
+    async def keep_feed_state(self, state: FeedState) -> None:
+        """Write one row."""
+        await self._write(lambda connection: connection.execute(self._sql["keep_feed_state"], astuple(state)) and None)
 
 
 def migrate(connection: Connection) -> list[str]:

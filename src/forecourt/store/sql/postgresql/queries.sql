@@ -25,10 +25,50 @@ SELECT generation FROM inventory FOR KEY SHARE;
 SELECT generation FROM inventory;
 
 -- name: next_generation
-UPDATE inventory SET generation = generation + 1;
+UPDATE inventory SET generation = generation + 1 RETURNING generation;
+
+-- name: keep_departing
+INSERT INTO past_listing (listing_id, dealer_id, from_generation, until_generation, body, replaced_at)
+SELECT listing_id, dealer_id, generation, %(generation)s, body, %(now)s FROM listing
+WHERE dealer_id = %(dealer_id)s AND (%(rooftop)s::text IS NULL OR rooftop = %(rooftop)s)
+  AND NOT EXISTS (SELECT FROM staged WHERE staged.listing_id = listing.listing_id);
+
+-- name: keep_changing
+INSERT INTO past_listing (listing_id, dealer_id, from_generation, until_generation, body, replaced_at)
+SELECT listing_id, listing.dealer_id, listing.generation, %(generation)s, listing.body, %(now)s
+FROM listing JOIN staged USING (listing_id)
+WHERE staged.body <> listing.body OR staged.rooftop <> listing.rooftop;
+
+-- name: forget_past
+WITH forgotten AS (
+    DELETE FROM past_listing WHERE replaced_at < %(kept_since)s RETURNING until_generation
+)
+UPDATE inventory
+SET history_from = greatest(history_from, (SELECT coalesce(max(until_generation), 0) FROM forgotten));
 
 -- name: listings
-SELECT listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body FROM listing ORDER BY listing_id;
+SELECT listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body, generation FROM listing ORDER BY listing_id;
+
+-- name: stock
+SELECT listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body, generation FROM listing
+ORDER BY listing_id LIMIT %(limit)s;
+
+-- name: stock_of_dealer
+SELECT listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body, generation FROM listing
+WHERE dealer_id = %(dealer_id)s ORDER BY listing_id LIMIT %(limit)s;
+
+-- name: history_from
+SELECT history_from FROM inventory;
+
+-- name: past_listings
+-- What was changed or removed, as it was, and after it the ids of what was written, new listings among them.
+SELECT listing_id, dealer_id, body FROM past_listing
+WHERE from_generation <= %(generation)s AND until_generation > %(generation)s AND until_generation <= %(until)s
+UNION ALL SELECT listing_id, dealer_id, NULL::bytea FROM past_listing
+WHERE from_generation > %(generation)s AND from_generation <= %(until)s
+UNION ALL SELECT listing_id, dealer_id, NULL::bytea FROM listing
+WHERE generation > %(generation)s AND generation <= %(until)s
+LIMIT %(limit)s;
 
 -- name: stage_begin
 CREATE TEMP TABLE staged AS SELECT 0::bigint AS position, listing.* FROM listing WITH NO DATA;
@@ -75,13 +115,15 @@ WHERE dealer_id = %(dealer_id)s AND (%(rooftop)s::text IS NULL OR rooftop = %(ro
 
 -- name: take_staged
 -- Only what differs: ON CONFLICT would lock, and so write, every row that it meets.
-INSERT INTO listing (listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body)
-SELECT listing_id, staged.dealer_id, staged.rooftop, staged.vin, staged.vehicle_id, staged.stock, staged.body
+INSERT INTO listing (listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body, generation)
+SELECT
+    listing_id, staged.dealer_id, staged.rooftop, staged.vin, staged.vehicle_id, staged.stock, staged.body,
+    %(generation)s
 FROM staged LEFT JOIN listing USING (listing_id)
 WHERE listing.body IS NULL OR staged.body <> listing.body OR staged.rooftop <> listing.rooftop
 ON CONFLICT (listing_id) DO UPDATE SET
     dealer_id = excluded.dealer_id, rooftop = excluded.rooftop, vin = excluded.vin,
-    vehicle_id = excluded.vehicle_id, stock = excluded.stock, body = excluded.body;
+    vehicle_id = excluded.vehicle_id, stock = excluded.stock, body = excluded.body, generation = excluded.generation;
 
 -- name: remember_departed
 INSERT INTO departed (dealer_id, kind, value, left_at) VALUES (%s, %s, %s, %s)
@@ -148,7 +190,31 @@ SELECT lead_id, dealer_id, rooftop, listing_id, status, received_at, business, c
 FROM lead JOIN consent_grant USING (lead_id) WHERE lead_id = %s;
 
 -- name: secrets
-SELECT key_id, value FROM secret WHERE purpose = %s ORDER BY made_at DESC, key_id DESC;
+SELECT key_id, value, made_at FROM secret WHERE purpose = %s ORDER BY made_at DESC, key_id DESC;
 
 -- name: add_secret
 INSERT INTO secret (purpose, key_id, value, made_at) VALUES (%s, %s, %s, %s);
+
+-- name: drop_secret
+DELETE FROM secret WHERE purpose = %s AND key_id = %s;
+
+-- name: lease
+INSERT INTO lease (name, holder, held_until) VALUES (%(name)s, %(holder)s, %(until)s)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, held_until = excluded.held_until
+WHERE lease.holder = excluded.holder OR lease.held_until <= %(now)s;
+
+-- name: release
+DELETE FROM lease WHERE name = %s AND holder = %s;
+
+-- name: feed_state
+SELECT source, checked_at, imported_at, etag, last_modified, outcome, report FROM feed_state WHERE source = %s;
+
+-- name: feed_states
+SELECT source, checked_at, imported_at, etag, last_modified, outcome, report FROM feed_state ORDER BY source;
+
+-- name: keep_feed_state
+INSERT INTO feed_state (source, checked_at, imported_at, etag, last_modified, outcome, report)
+VALUES (%s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (source) DO UPDATE SET
+    checked_at = excluded.checked_at, imported_at = excluded.imported_at, etag = excluded.etag,
+    last_modified = excluded.last_modified, outcome = excluded.outcome, report = excluded.report;

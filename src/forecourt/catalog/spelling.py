@@ -1,0 +1,89 @@
+"""How values are spelled by some sellers: what is shown to those who ask them says nothing about the others."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from forecourt.model import Facets
+
+__all__ = ["Spellings", "spellings_of"]
+
+Shown = Mapping[str, str]
+"""The spelling to show in place of each that the whole catalog shows."""
+
+
+class Spellings:
+    """Which sellers write those values, member by member, that are written in more than one way.
+
+    `members` maps a member to the value the catalog shows, and that to each seller's spellings with their numbers of
+    listings.
+    """
+
+    __slots__ = ("_members", "_remembered")
+
+    _LIMIT = 256
+
+    def __init__(self, members: Mapping[str, Mapping[str, Mapping[str, Mapping[str, int]]]]) -> None:
+        self._members = {member: values for member, values in members.items() if values}
+        self._remembered: dict[tuple[frozenset[str], str], Shown] = {}
+
+    def shown(self, facets: Facets, dealers: Collection[str]) -> Facets:
+        """Return the facets with each value as these sellers, and no others, most often write it.
+
+        Ties go to the smaller text, and values of one count come in the order of what is shown.
+        """
+        sellers = frozenset(dealers)
+        terms = dict(facets.terms)
+        for member in self._members.keys() & terms.keys():
+            shown = self._of(sellers, member)
+            if any(shown.get(value, value) != value for value, _ in terms[member] if isinstance(value, str)):
+                spelt = [(shown.get(value, value), count) for value, count in terms[member] if isinstance(value, str)]
+                spelt.sort(key=lambda pair: (-pair[1], pair[0]))
+                terms[member] = list[tuple[str | int | bool, int]](spelt)
+        return Facets(terms, facets.ranges)
+
+    def _of(self, sellers: frozenset[str], member: str) -> Shown:
+        known = self._remembered.get((sellers, member))
+        if known is not None:
+            return known
+        shown: dict[str, str] = {}
+        for value, by_seller in self._members[member].items():
+            counts: Counter[str] = Counter()
+            for seller in sellers & by_seller.keys():
+                counts.update(by_seller[seller])
+            if counts:
+                shown[value] = min(counts, key=lambda text, counts=counts: (-counts[text], text))  # type: ignore[misc]
+        if len(self._remembered) >= self._LIMIT:
+            self._remembered.clear()
+        self._remembered[sellers, member] = shown
+        return shown
+
+
+def spellings_of(
+    seen: Sequence[str],
+    spelt: npt.NDArray[np.uint32],
+    numbers: Sequence[int],
+    values: Sequence[str],
+    dealers: npt.NDArray[np.uint32],
+    names: Sequence[str],
+) -> dict[str, dict[str, dict[str, int]]]:
+    """Return the values of one member that are written in several ways: value, seller, spelling, listings.
+
+    `spelt` holds each position's code in `seen`, `numbers` the place in `values` that each code stands for (-1: in
+    none), `dealers` each position's code in `names`.
+    """
+    ways = np.bincount([number for number in numbers if number >= 0], minlength=len(values))
+    varied = np.array([number >= 0 and ways[number] > 1 for number in numbers] + [False], dtype=np.bool_)
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    if not varied.any():
+        return found
+    at = varied[np.minimum(spelt, len(seen))]
+    pairs = np.sort(dealers[at].astype(np.int64) * len(seen) + spelt[at])
+    starts = np.flatnonzero(np.diff(pairs, prepend=-1))
+    counts = np.diff(starts, append=pairs.size).tolist()
+    for pair, count in zip(pairs[starts].tolist(), counts, strict=True):
+        dealer, code = divmod(pair, len(seen))
+        found.setdefault(values[numbers[code]], {}).setdefault(names[dealer], {})[seen[code]] = count
+    return found
