@@ -390,7 +390,7 @@ def test_point_10_a_quotation_mark_that_is_never_closed_costs_its_own_row_only()
         b"just some text\nand more of it\n",
         b"%PDF-1.7 binary",
         b"\x89PNG\r\n\x1a\n" + bytes(200),
-        gzip.compress(HEADER.encode() + b"\n" + CIVIC.encode())[:-12],
+        gzip.compress(HEADER.encode() + b"\n" + CIVIC.encode(), mtime=0)[:-12],
         b'[{"vin": "2HGFE1F78NH000001", "make": "Honda", "model": "Civic"}, {"vin": "2HG',
         b"<inventory><vehicle><vin>2HGFE1F78NH000001</vin></vehicle>",
     ],

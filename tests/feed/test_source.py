@@ -27,7 +27,9 @@ def content(source: "bytes | str | Path | io.BytesIO", expansion: Expansion | No
 
 
 @pytest.mark.parametrize(
-    "packed", [FEED, gzip.compress(FEED), archive(stock_csv=FEED), archive(stock_gz=gzip.compress(FEED))]
+    "packed",
+    [FEED, gzip.compress(FEED), archive(stock_csv=FEED), archive(stock_gz=gzip.compress(FEED))],
+    ids=["plain", "gzip", "zip", "gzip-in-zip"],
 )
 def test_plain_gzipped_and_zipped_feeds_are_the_same_feed(packed: bytes, tmp_path: Path) -> None:
     path = tmp_path / "feed.dat"
