@@ -112,11 +112,11 @@ class Agent:
         self._renewed_at = 0.0
         self._capabilities = capabilities
         self._now = now
-        # Every page with a successor asks for the time; making a datetime of it first costs more than the rest.
         self._remembered: dict[tuple[Any, ...], tuple[SearchReply, float]] = {}
         self._remembered_of: Catalog | None = None
         self._walks: dict[int, asyncio.Task[Walk | None]] = {}
         self._walks_of: Catalog | None = None
+        # Every page with a successor asks for the time; making a datetime of it first costs more than the rest.
         self._seconds = time.time if now is _utc_now else lambda: now().timestamp()
 
     async def run(self, request: Request, caller: Caller) -> Reply:
@@ -153,7 +153,6 @@ class Agent:
                 "DEALER_NOT_FOUND",
                 CODES["DEALER_NOT_FOUND"].message,
                 problems=[Problem("/dealer_id", "dealer", "is not a seller of this endpoint")],
-                hint=CODES["DEALER_NOT_FOUND"].hint,
             )
         return seller
 
@@ -309,7 +308,6 @@ class Agent:
             code,
             CODES[code].message,
             problems=[Problem(f"{location}/{named}", "reference", phrase)],
-            hint=CODES[code].hint,
         )
 
     # Leads
@@ -363,7 +361,6 @@ class Agent:
                 "VEHICLE_NOT_FOUND",
                 CODES["VEHICLE_NOT_FOUND"].message,
                 problems=[Problem("/vehicle_of_interest", "reference", "describes no vehicle in stock")],
-                hint=CODES["VEHICLE_NOT_FOUND"].hint,
             )
         if len(described) == 1 and all(vehicle.get(member) for member in ("year", "make", "model")):
             return _stock(described[0])

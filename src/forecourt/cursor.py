@@ -129,5 +129,4 @@ def invalid_cursor() -> AAPError:
     return AAPError(
         "INVALID_CURSOR",
         problems=[Problem("/pagination/cursor", "cursor", "is expired, or was not made for this search")],
-        hint="Restart the search without a cursor; never continue from a made-up position.",
     )

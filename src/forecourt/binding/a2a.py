@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from forecourt.a2a import A2AError, envelope
+from forecourt.a2a import ERROR_INFO_TYPE, A2AError, envelope
 from forecourt.binding import Answer
 from forecourt.binding.json_text import MalformedJSONError, decode, encode
 from forecourt.contract import Contract, Skill
@@ -44,7 +44,6 @@ _PLAIN_PREFIXES: Final[Mapping[int, str]] = {
 
 _AAP_DOMAIN: Final = "autoagentprotocol.org"
 _STRUCT_TYPE: Final = "type.googleapis.com/google.protobuf.Struct"
-_ERROR_INFO_TYPE: Final = "type.googleapis.com/google.rpc.ErrorInfo"
 
 _NO_CONTENT: Final = Answer(204, (), b"")
 
@@ -161,7 +160,7 @@ class A2ABinding:
             message = _PLAIN_PREFIXES.get(number, "") + payload["message"]
             return {"code": number, "message": message, "data": payload}
         info = {
-            "@type": _ERROR_INFO_TYPE,
+            "@type": ERROR_INFO_TYPE,
             "reason": payload["code"],
             "domain": _AAP_DOMAIN,
             # The code stands here again for SDKs that leave the reason out; metadata is strings only.

@@ -23,9 +23,8 @@ __all__ = ["SMALL_STOCK", "SmallSearch"]
 SMALL_STOCK: Final = 2048
 """Up to how many listings it is used; the sets for ranges of numbers take some 4 MB then."""
 
-_WALKED: Final = 1
 _PICKED: Final = 5
-"""What one step of each way to a page costs; only their proportion matters, and it only picks the way."""
+"""What a match costs that is picked and sorted, in steps along the order; it only picks the way."""
 
 
 class SmallSearch:
@@ -80,7 +79,7 @@ class SmallSearch:
     ) -> list[int]:
         """Return matches `skip` to `wanted` of the part from `start` on, in the order of `field` (None: of ids)."""
         way = self._by_id if field is None else self._ways[field].of(descending=descending)
-        if total * total * _PICKED <= wanted * self._count * _WALKED:
+        if total * total * _PICKED <= wanted * self._count:
             ranks = way.ranks
             picked = sorted(rank for rank in [ranks[position] for position in _positions(found)] if rank >= start)
             return [way.steps[rank] for rank in picked[skip:wanted]]

@@ -129,7 +129,7 @@ class Contract11(Contract):
             if "consent" in payload and all(
                 problem.location == "/consent" or problem.location.startswith("/consent/") for problem in problems
             ):
-                return AAPError("INVALID_CONSENT", problems=problems, hint=_hint_for("INVALID_CONSENT", problems))
+                return AAPError("INVALID_CONSENT", problems=problems)
             if all(_is_swapped_condition(problem, payload) for problem in problems):
                 return AAPError("INVALID_CONDITION", problems=problems, hint=CODES["INVALID_CONDITION"].hint)
         return AAPError("SCHEMA_VALIDATION_FAILED", problems=problems)
@@ -353,10 +353,6 @@ def read_limit(paging: Mapping[str, Any]) -> int | None:
     """Read a valid `pagination` object's limit; an integral 20.0 is the integer 20 (JSON Schema 2020-12)."""
     limit = paging.get("limit")
     return None if limit is None else int(limit)
-
-
-def _hint_for(code: str, problems: Sequence[Problem]) -> str | None:
-    return None if any(problem.hint for problem in problems) else CODES[code].hint
 
 
 def _is_missing_consent(problem: Problem) -> bool:

@@ -91,7 +91,6 @@ class _Submission:
                     "IDEMPOTENCY_CONFLICT",
                     CODES["IDEMPOTENCY_CONFLICT"].message,
                     problems=[Problem("/idempotency_key", "idempotency", "was used before with other content")],
-                    hint=CODES["IDEMPOTENCY_CONFLICT"].hint,
                 )
         else:
             receipt = transaction.twin(self.seller.dealer_id, self.persons, self.vehicle, self.now - TWIN_WINDOW)
@@ -173,7 +172,6 @@ class _Submission:
                 "APPOINTMENT_TIME_UNAVAILABLE",
                 CODES["APPOINTMENT_TIME_UNAVAILABLE"].message,
                 problems=[Problem("/appointment", "availability", "cannot be had as asked for")],
-                hint=CODES["APPOINTMENT_TIME_UNAVAILABLE"].hint,
                 details={"proposed_times": self._local(decision)} if decision.alternatives else None,
             )
 

@@ -29,5 +29,4 @@ class ClientLimit:
             "RATE_LIMITED",
             "Per-client rate limit exceeded.",
             retry_after_ms=wait_ms,
-            hint="Wait at least retry_after_ms, then send the same request again.",
         )

@@ -70,6 +70,9 @@ class _NoInterruptions(logging.Filter):
         return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
+_NO_INTERRUPTIONS: Final = _NoInterruptions()
+
+
 def uvicorn_config(app: Application, **changes: Any) -> uvicorn.Config:
     """Return the settings under which the application is served; `changes` are for tests and benchmarks.
 
@@ -92,5 +95,5 @@ def uvicorn_config(app: Application, **changes: Any) -> uvicorn.Config:
         **changes,
     }
     config = uvicorn.Config(app, **settings)
-    logging.getLogger("uvicorn.error").addFilter(_NoInterruptions())
+    logging.getLogger("uvicorn.error").addFilter(_NO_INTERRUPTIONS)
     return config

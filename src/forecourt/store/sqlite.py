@@ -160,7 +160,6 @@ class SQLiteStore:
         check: Callable[[InventoryChange], None] | None = None,
     ) -> InventoryChange:
         """Stage the new stock in a temporary table, then write what differs in one transaction."""
-
         if self._writer is None:
             raise StoreError("the store is not open")
 
