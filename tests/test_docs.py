@@ -391,6 +391,8 @@ def settings(struct: msgspec.inspect.StructType, prefix: str = "") -> Iterator[t
         kinds = [field.type]
         if isinstance(field.type, msgspec.inspect.UnionType):
             kinds = [each for each in field.type.types if not isinstance(each, msgspec.inspect.NoneType)]
+        # A kind that says of itself what it is comes with that as metadata around it.
+        kinds = [each.type if isinstance(each, msgspec.inspect.Metadata) else each for each in kinds]
         kind = kinds[0]
         if isinstance(kind, msgspec.inspect.StructType):
             yield from settings(kind, f"{prefix}{field.encode_name}.")

@@ -21,6 +21,7 @@ WITHOUT_A_FILE: Final[Mapping[str, str]] = {
     "catalog/listing.py": "catalog/test_index_against_reference.py reads listings by it",
     "catalog/walk.py": "test_agent.py walks stocks that change between pages",
     "catalog/words.py": "catalog/test_index_against_reference.py searches by words",
+    "cli/_mistake.py": "cli/test_config.py reads every mistake through it",
     "contract/phrase.py": "phrases show only with the violations they are about: contract/test_validation.py",
     "contract/violation.py": "contract/test_validation.py reads what it finds through the one door it has",
     "feed/duplicate.py": "feed/test_points.py has the same VIN twice, in one rooftop and in two",

@@ -1,19 +1,23 @@
 """The configuration of a deployment: what `forecourt.toml` may say, checked as a whole before anything starts."""
 
+import os
 import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
+from forecourt.server.config_environment import apply_environment
+from forecourt.server.config_problem import ConfigError, mistakes
+
 __all__ = ["Appointments", "Config", "ConfigError", "Dealer", "Feed", "Limits", "Search", "Server", "load"]
 
+_ADDRESS: Final = "an http or https address without a slash at its end"
+
 Count = Annotated[int, Meta(ge=1)]
-
-
-class ConfigError(ValueError):
-    """The configuration cannot be used. The message names the key and the problem in one line."""
 
 
 class _Section(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -27,7 +31,7 @@ class Server(_Section, frozen=True):
     """What a network of sellers is called on its card; None is the seller's name, or "Dealer network" for several."""
     host: Annotated[str, Meta(min_length=1)] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8000
-    public_url: Annotated[str, Meta(pattern=r"^https?://[^\s?#]*[^\s?#/]$")] | None = None
+    public_url: Annotated[str, Meta(pattern=r"^https?://[^\s?#]*[^\s?#/]$", description=_ADDRESS)] | None = None
     """The address that cards name, without a trailing slash; None takes it from each request."""
     trusted_proxies: tuple[str, ...] = ()
     """Addresses or networks of proxies in front, whose X-Forwarded-For and -Proto are believed."""
@@ -41,7 +45,7 @@ class Dealer(_Section, frozen=True):
 
     id: Annotated[str, Meta(min_length=1, max_length=128)]
     profile: str
-    hosts: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9.-]+$")], ...] = ()
+    hosts: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9.-]+$", description="a host name")], ...] = ()
     """Host names at which this seller alone answers, at the paths that the whole deployment has elsewhere."""
 
 
@@ -60,8 +64,8 @@ class Feed(_Section, frozen=True):
     """{field: column} beside the packaged table of aliases, and winning over it."""
     keep_unmapped: bool = False
     currency: str = "USD"
-    odometer_unit: Annotated[str, Meta(pattern="^(mi|km)$")] = "mi"
-    default_condition: Annotated[str, Meta(pattern="^(new|used)$")] = "used"
+    odometer_unit: Annotated[str, Meta(pattern="^(mi|km)$", description='"mi" or "km"')] = "mi"
+    default_condition: Annotated[str, Meta(pattern="^(new|used)$", description='"new" or "used"')] = "used"
     timezone: str = "UTC"
     most_removed: Annotated[float, Meta(ge=0, le=1)] = 0.5
     """The share of the stock that may vanish at once; a feed that drops more is refused as a whole."""
@@ -96,7 +100,9 @@ class Appointments(_Section, frozen=True):
     step_minutes: Annotated[int, Meta(ge=5, le=1440)] = 30
     minutes: dict[str, Count] = {}
     capacity: dict[str, Count] = {}
-    when_unavailable: Annotated[str, Meta(pattern="^(propose|reject)$")] = "propose"
+    when_unavailable: Annotated[str, Meta(pattern="^(propose|reject)$", description='"propose" or "reject"')] = (
+        "propose"
+    )
     """Whether a time that cannot be had is answered with others, or the whole submission refused."""
     holidays: dict[str, dict[str, str] | bool] = {}
     """Dates with hours of their own, as {open, close}, or false for closed."""
@@ -130,20 +136,24 @@ class Config(_Section, frozen=True):
         return self.store or f"sqlite:{Path(self.data) / 'forecourt.db'}"
 
 
-def load(path: str | Path | None, **overrides: Any) -> Config:
+def load(path: str | Path | None, *, environment: Mapping[str, str] | None = None, **overrides: Any) -> Config:
     """Read a TOML file (None: the defaults), with `overrides` by section: `load(path, server={"port": 9000})`.
 
-    Paths in the file are relative to it. Raises ConfigError.
+    Paths in the file are relative to it. The environment (None: the process's) wins over the file and the overrides
+    over both. Raises ConfigError, which holds everything that is wrong.
     """
     table: dict[str, Any] = {}
+    text = ""
     if path is not None:
         try:
-            table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            text = Path(path).read_text(encoding="utf-8")
+            table = tomllib.loads(text)
         except OSError as error:
-            raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
+            raise ConfigError(f"cannot be read ({error.strerror})", file=str(path)) from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{path}: is not TOML: {error}") from error
+            raise ConfigError(f"is not TOML: {error}", file=str(path)) from error
         _anchor(table, Path(path).parent)
+    variables = apply_environment(table, Config, os.environ if environment is None else environment)
     for section, values in overrides.items():
         said = table.get(section, {})
         if isinstance(values, dict) and isinstance(said, dict):
@@ -153,7 +163,8 @@ def load(path: str | Path | None, **overrides: Any) -> Config:
     try:
         return msgspec.convert(table, Config)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{path or 'configuration'}: {error}") from error
+        found = [replace(each, variable=variables.get(each.key)) for each in mistakes(table, Config)]
+        raise ConfigError(found or str(error)).located(str(path) if path else "configuration", text) from error
 
 
 def _anchor(table: dict[str, Any], folder: Path) -> None:
@@ -162,7 +173,7 @@ def _anchor(table: dict[str, Any], folder: Path) -> None:
         if isinstance(dealer.get("profile"), str):
             dealer["profile"] = str(folder / dealer["profile"])
     for feed in _tables(table, "feeds"):
-        if isinstance(feed.get("source"), str) and "://" not in feed["source"]:
+        if isinstance(feed.get("source"), str) and feed["source"] and "://" not in feed["source"]:
             feed["source"] = str(folder / feed["source"])
     if isinstance(table.get("data"), str):
         table["data"] = str(folder / table["data"])
