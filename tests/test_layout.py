@@ -56,6 +56,7 @@ OTHER_SUBJECTS: Final[Mapping[str, str]] = {
     "feed/test_points.py": "feed",
     "feed/test_samples.py": "feed",
     "server/test_network.py": "server/app.py",
+    "store/test_api_keys.py": "store/__init__.py",
     "store/test_history.py": "store/__init__.py",
     "store/test_leads.py": "store/__init__.py",
     "store/test_listings.py": "store/__init__.py",

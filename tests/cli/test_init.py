@@ -22,7 +22,9 @@ def run(*arguments: str) -> Result:
 def keys(kind: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Yield every key of a configuration, without the numbers of lists."""
     for field in msgspec.structs.fields(kind):
-        inner = [arm for arm in (field.type, *get_args(field.type)) if get_origin(arm) is None]
+        # The keys of a table with free names are its owner's.
+        arms = () if get_origin(field.type) is dict else get_args(field.type)
+        inner = [arm for arm in (field.type, *arms) if get_origin(arm) is None]
         tables = [arm for arm in inner if isinstance(arm, type) and issubclass(arm, msgspec.Struct)]
         if tables:
             yield from keys(tables[0], (*path, field.encode_name))

@@ -10,11 +10,28 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
+from forecourt.contract import SKILLS
 from forecourt.server.config_environment import apply_environment
 from forecourt.server.config_problem import ConfigError, mistakes
 
-__all__ = ["Appointments", "Config", "ConfigError", "Dealer", "Feed", "Limits", "Search", "Server", "load"]
+__all__ = [
+    "Access",
+    "Appointments",
+    "Config",
+    "ConfigError",
+    "Dealer",
+    "Feed",
+    "Limits",
+    "OAuth",
+    "Rate",
+    "Search",
+    "Server",
+    "load",
+]
 
+SKILL_IDS: Final = tuple(SKILLS)
+
+_REDIS: Final = "an address like redis://host:6379/0"
 _ADDRESS: Final = "an http or https address without a slash at its end"
 
 Count = Annotated[int, Meta(ge=1)]
@@ -84,11 +101,47 @@ class Search(_Section, frozen=True):
     """Files that add feature codes or texts to the packaged vocabulary."""
 
 
+class Rate(_Section, frozen=True):
+    """How often: `requests` in any `seconds` in a row."""
+
+    requests: Count
+    seconds: Count = 60
+
+
 class Limits(_Section, frozen=True):
     """How often one client may call: `requests` in `seconds`; None is as often as it likes."""
 
     requests: Count | None = None
     seconds: Count = 60
+    skills: dict[str, Rate] = {}
+    """Limits of single skills beside the general one, by skill id."""
+    store: Annotated[str, Meta(pattern=r"^(rediss?|valkeys?)://", description=_REDIS)] | None = None
+    """Where processes count together; None counts in each process's memory."""
+
+
+class OAuth(_Section, frozen=True):
+    """Bearer tokens (JWT, RFC 9068) of an authorization server."""
+
+    issuer: Annotated[str, Meta(pattern=r"^https?://[^\s?#]+$", description="an http or https address")]
+    """The server, exactly as its tokens name it in `iss`."""
+    audience: Annotated[str, Meta(min_length=1)]
+    """What tokens for this deployment name in `aud`."""
+    jwks_url: Annotated[str, Meta(pattern=r"^https?://[^\s#]+$", description="an http or https address")] | None = None
+    """Where its keys are; None finds them by the issuer's metadata (RFC 8414)."""
+    scopes: dict[str, Annotated[str, Meta(min_length=1)]] = {}
+    """The scope that a skill needs, by skill id; one that is not named needs only a token."""
+    sellers_claim: str | None = None
+    """The claim that lists the dealer ids which a token reaches; None reaches all."""
+
+
+class Access(_Section, frozen=True):
+    """Who may call what. By default anybody may call everything."""
+
+    public: tuple[str, ...] = SKILL_IDS
+    """The skills that need no credential."""
+    keys: bool = False
+    """Whether keys of `forecourt keys` are accepted."""
+    oauth: OAuth | None = None
 
 
 class Appointments(_Section, frozen=True):
@@ -119,6 +172,7 @@ class Config(_Section, frozen=True):
     feeds: tuple[Feed, ...] = ()
     search: Search = Search()
     limits: Limits = Limits()
+    access: Access = Access()
     appointments: Appointments = Appointments()
     data: str = "forecourt-data"
     """The folder of the embedded database."""

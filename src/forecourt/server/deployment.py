@@ -26,10 +26,10 @@ from forecourt.model import (
     VehicleReference,
     listing_id,
 )
+from forecourt.server.admission import Admission
 from forecourt.server.config import Appointments, Config, ConfigError
 from forecourt.server.config_problem import ConfigProblem
 from forecourt.server.inventory import Inventory
-from forecourt.server.limit import ClientLimit
 from forecourt.server.schedule import FeedSchedule
 from forecourt.server.upkeep import CursorUpkeep
 from forecourt.store import StoredListing, open_store
@@ -73,7 +73,7 @@ class Deployment:
         self.inventory = Inventory(self.store, self.sellers)
         self._upkeep = CursorUpkeep(self.store)
         self.schedule = FeedSchedule(self.store, self.sellers, config.feeds, self.vocabulary)
-        self.limit = ClientLimit(config.limits.requests, config.limits.seconds) if config.limits.requests else None
+        self.admission = Admission(config.access, config.limits, self.store)
         self._agent: Agent | None = None
 
     @property
@@ -108,6 +108,7 @@ class Deployment:
         await self.schedule.stop()
         await self._upkeep.stop()
         await self.inventory.stop()
+        await self.admission.close()
         await self.store.close()
 
     async def _stock_demo(self, now: datetime) -> None:
