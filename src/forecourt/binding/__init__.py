@@ -7,8 +7,14 @@ import msgspec
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What goes back over HTTP: a status, headers (lower-case names) and a body; 204 has none."""
+    """What goes back over HTTP: a status, headers (lower-case names) and a body; 204 has none.
+
+    `outcome` is for those who watch the agent: `ok`, an AAP code, or the metric label of a protocol error, so one of a
+    few dozen words. `error_id` is that of the `aap.error` in the body, None where there is none.
+    """
 
     status: int
     headers: tuple[tuple[bytes, bytes], ...]
     body: bytes
+    outcome: str = "ok"
+    error_id: str | None = None

@@ -141,7 +141,8 @@ class A2ABinding:
     def fail(self, id: envelope.RequestId, error: A2AError | AAPError) -> Answer:  # noqa: A002 - the member's name
         """Return the answer that carries an error: HTTP 200, except where credentials are refused."""
         if isinstance(error, AAPError):
-            return Answer(200, self._headers, encode({"jsonrpc": "2.0", "id": id, "error": self._skill_error(error)}))
+            body = encode({"jsonrpc": "2.0", "id": id, "error": self._skill_error(error)})
+            return Answer(200, self._headers, body, error.code, error.error_id)
         # A protocol error came before any contract was in force, so none is echoed.
         status = 200
         headers: tuple[tuple[bytes, bytes], ...] = self._plain_headers
@@ -149,7 +150,7 @@ class A2ABinding:
             status = error.auth_rejection.http_status
             if error.auth_rejection.challenge is not None:
                 headers += ((b"www-authenticate", error.auth_rejection.challenge.encode("ascii")),)
-        return Answer(status, headers, encode(envelope.error(id, error)))
+        return Answer(status, headers, encode(envelope.error(id, error)), error.metric_label)
 
     def _skill_error(self, error: AAPError) -> dict[str, Any]:
         payload = self.contract.write_error(error)

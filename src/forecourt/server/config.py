@@ -22,6 +22,8 @@ __all__ = [
     "Dealer",
     "Feed",
     "Limits",
+    "Log",
+    "Metrics",
     "OAuth",
     "Rate",
     "Search",
@@ -144,6 +146,31 @@ class Access(_Section, frozen=True):
     oauth: OAuth | None = None
 
 
+class Log(_Section, frozen=True):
+    """What is written to standard error. Never a shopper's data, a credential or an address of a client."""
+
+    format: Annotated[str, Meta(pattern="^(text|json)$", description='"text" or "json"')] = "text"
+    level: Annotated[
+        str, Meta(pattern="^(debug|info|warning|error)$", description='"debug", "info", "warning" or "error"')
+    ] = "warning"
+    requests: bool = False
+    """Whether each request is a line, at the level info."""
+
+
+class Metrics(_Section, frozen=True):
+    """Who may read `/metrics`."""
+
+    networks: tuple[str, ...] = (
+        "127.0.0.0/8",
+        "::1/128",
+        "10.0.0.0/8",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "fc00::/7",
+    )
+    """Addresses or networks that are shown the numbers; all others find nothing there."""
+
+
 class Appointments(_Section, frozen=True):
     """How appointments are given; what is not said keeps the defaults of `AppointmentRules`."""
 
@@ -173,6 +200,8 @@ class Config(_Section, frozen=True):
     search: Search = Search()
     limits: Limits = Limits()
     access: Access = Access()
+    log: Log = Log()
+    metrics: Metrics = Metrics()
     appointments: Appointments = Appointments()
     data: str = "forecourt-data"
     """The folder of the embedded database."""

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -30,6 +31,8 @@ from forecourt.server.admission import Admission
 from forecourt.server.config import Appointments, Config, ConfigError
 from forecourt.server.config_problem import ConfigProblem
 from forecourt.server.inventory import Inventory
+from forecourt.server.metrics import Reading
+from forecourt.server.observer import Observer
 from forecourt.server.schedule import FeedSchedule
 from forecourt.server.upkeep import CursorUpkeep
 from forecourt.store import StoredListing, open_store
@@ -74,7 +77,23 @@ class Deployment:
         self._upkeep = CursorUpkeep(self.store)
         self.schedule = FeedSchedule(self.store, self.sellers, config.feeds, self.vocabulary)
         self.admission = Admission(config.access, config.limits, self.store)
+        self.observer = Observer(config.log, self._reading)
         self._agent: Agent | None = None
+
+    def _reading(self) -> Reading:
+        """Return what the metrics show of this moment; nothing here waits."""
+        feeds = self.schedule.details()
+        outcomes = Counter(str(feed["outcome"]) for feed in feeds)
+        ages = [feed["age_seconds"] for feed in feeds if feed.get("age_seconds") is not None]
+        reading: dict[str, float | Mapping[str, float]] = {
+            "listings": len(self.inventory.catalog()),
+            "limits_outage": float(self.admission.limit.outage),
+        }
+        if feeds:
+            reading["feeds"] = outcomes
+        if ages:
+            reading["oldest_import_seconds"] = max(ages)
+        return reading
 
     @property
     def agent(self) -> Agent:

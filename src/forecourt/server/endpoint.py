@@ -4,6 +4,7 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from time import perf_counter
 from typing import Any, Final
 
 from forecourt.a2a import A2AError
@@ -46,6 +47,7 @@ class A2AEndpoint:
         self._contract = binding.contract
         self._caller = caller
         self._admission = deployment.admission
+        self._observer = deployment.observer
         self._binding = binding
         self._max_body = deployment.config.server.max_body_bytes
         self._body_seconds = deployment.config.server.body_seconds
@@ -53,6 +55,7 @@ class A2AEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one POST. Written in one piece, since every call costs and this is the path of every request."""
         binding = self._binding
+        skill = None
         try:
             message = await receive()
             if message["type"] == "http.request" and not message.get("more_body", False):
@@ -64,18 +67,21 @@ class A2AEndpoint:
         except ClientGoneError:
             return
         except BodyRefusedError as refusal:
+            began = perf_counter()
             answer = binding.fail(None, A2AError.invalid_request(refusal.reason))
         else:
+            began = perf_counter()
             call = binding.read(body, pick(scope["headers"]))
             if isinstance(call, Answer):
                 answer = call
             else:
+                skill = call.skill.id if call.skill else None
                 try:
                     caller = self._caller
                     if self._admission.is_needed:
                         client = scope.get("client")
                         caller = await self._admission.admit(
-                            scope["headers"], client[0] if client else "", caller, call.skill.id if call.skill else None
+                            scope["headers"], client[0] if client else "", caller, skill
                         )
                     contract = self._contract
                     reply = await self._deployment.agent.run(contract.read(call.payload), caller)
@@ -89,6 +95,8 @@ class A2AEndpoint:
             headers = (*headers, (b"content-length", b"%d" % len(answer.body)))
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": answer.body})
+        # Last: whoever asked has the answer by now.
+        self._observer.answered(scope, "a2a", self._contract.version, skill, answer, perf_counter() - began)
 
 
 def internal_error(error: Exception) -> AAPError:
@@ -99,7 +107,8 @@ def internal_error(error: Exception) -> AAPError:
     """
     told = AAPError("INTERNAL_ERROR")
     reason = f" ({error})" if isinstance(error, StoreError) else ""
-    _log.error("%s%s: %s", told.error_id, reason, "; ".join(_kinds(error)))
+    kinds = "; ".join(_kinds(error))
+    _log.error("%s%s: %s", told.error_id, reason, kinds, extra={"error_id": told.error_id})
     return told
 
 

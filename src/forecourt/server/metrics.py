@@ -1,0 +1,91 @@
+"""What a deployment counts, for Prometheus: few series, every label one of a few dozen words that are all ours."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+
+__all__ = ["CONTENT_TYPE", "Metrics", "Reading"]
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+Reading = Mapping[str, float | Mapping[str, float]]
+"""What holds at the moment of the question, by name; a mapping inside is {label: value}."""
+
+_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+_GAUGES: Final[Mapping[str, tuple[str, str | None]]] = {
+    "listings": ("Listings that are served.", None),
+    "feeds": ("Scheduled feeds by what their last look found.", "outcome"),
+    "oldest_import_seconds": ("Age of the scheduled feed's import that is longest ago.", None),
+    "deliveries": ("Deliveries of leads that are not done, by state.", "state"),
+    "limits_outage": ("1 while the shared rate limits cannot be reached.", None),
+}
+
+
+class Metrics:
+    """The counts of one process, or of all workers of one machine where the environment names their common folder."""
+
+    def __init__(self, read: Callable[[], Reading]) -> None:
+        """`read` tells what holds at the moment of a question; it must not wait."""
+        self._registry = CollectorRegistry(auto_describe=False)
+        shared = "PROMETHEUS_MULTIPROC_DIR" in os.environ
+        self._requests = Counter(
+            "forecourt_requests",
+            "Requests that were answered.",
+            ("binding", "contract", "skill", "outcome"),
+            registry=None if shared else self._registry,
+        )
+        self._seconds = Histogram(
+            "forecourt_request_seconds",
+            "How long answering took, from the last byte of the request to the answer.",
+            ("binding", "skill"),
+            buckets=_SECONDS,
+            registry=None if shared else self._registry,
+        )
+        if shared:
+            MultiProcessCollector(self._registry)  # type: ignore[no-untyped-call]
+        else:
+            ProcessCollector(registry=self._registry)
+            PlatformCollector(registry=self._registry)
+            GCCollector(registry=self._registry)
+        self._registry.register(_Gauges(read))
+        self._children: dict[tuple[str, str, str, str], tuple[Any, Any]] = {}
+
+    def answered(self, binding: str, contract: str, skill: str, outcome: str, seconds: float) -> None:
+        """Count one answer. All four words come from small, closed sets."""
+        key = (binding, contract, skill, outcome)
+        found = self._children.get(key)
+        if found is None:
+            found = self._requests.labels(*key), self._seconds.labels(binding, skill)
+            self._children[key] = found
+        found[0].inc()
+        found[1].observe(seconds)
+
+    def text(self) -> bytes:
+        """Return everything in Prometheus's text form."""
+        return generate_latest(self._registry)
+
+
+class _Gauges:
+    """What is not counted but looked at when somebody asks."""
+
+    def __init__(self, read: Callable[[], Reading]) -> None:
+        self._read = read
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield each gauge that there is a value for."""
+        reading = self._read()
+        for name, (meaning, label) in _GAUGES.items():
+            value = reading.get(name)
+            if value is None:
+                continue
+            family = GaugeMetricFamily(f"forecourt_{name}", meaning, labels=[label] if label else None)
+            for word, number in value.items() if isinstance(value, Mapping) else [("", value)]:
+                family.add_metric([word] if label else [], number)
+            yield family
