@@ -6,7 +6,6 @@ import multiprocessing
 import random
 import sqlite3
 import stat
-import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
@@ -17,11 +16,13 @@ from pathlib import Path
 
 import pytest
 from tests.store import worker
+from tests.store.paused import import_during
 from tests.store.sample import NOW, listing, take_once
 
 from forecourt.store import PAST_KEPT, InventoryChange, PastListing, Store, StoredListing, open_store
 from forecourt.store import sqlite as sqlite_store
 from forecourt.store import sqlite_exchange as module
+from forecourt.store.staging import BYTES
 from forecourt.store.statements import migrations
 
 PATIENCE = 60
@@ -129,47 +130,16 @@ def test_neither_memory_nor_the_log_grows_with_the_stock(store: Store, path: Pat
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 8 * module._BYTES, "of 40 MB"
+    assert peak < 8 * BYTES, "of 40 MB"
     assert largest < 16 << 20
     assert log.stat().st_size < 16 << 20
-
-
-class Paused:
-    """A feed that stops before its end until it is told to go on."""
-
-    def __init__(self, rows: list[StoredListing]) -> None:
-        self._rows = rows
-        self.reached = threading.Event()
-        self.go_on = threading.Event()
-
-    def __iter__(self) -> Iterator[StoredListing]:
-        yield from self._rows[:-1]
-        self.reached.set()
-        assert self.go_on.wait(PATIENCE)
-        yield self._rows[-1]
-
-
-def during(
-    runner: asyncio.Runner, store: Store, feed: Paused, meanwhile: list[tuple[list[StoredListing], timedelta]]
-) -> InventoryChange:
-    """Import `feed`, and while it pauses the others, each so much later."""
-
-    async def run() -> InventoryChange:
-        task = asyncio.create_task(store.replace_listings("dealer-a", None, feed, NOW))
-        assert await asyncio.to_thread(feed.reached.wait, PATIENCE)
-        for rows, later in meanwhile:
-            await store.replace_listings("dealer-a", None, rows, NOW + later)
-        feed.go_on.set()
-        return await task
-
-    return runner.run(run())
 
 
 def test_what_an_import_has_written_so_far_is_not_swept_up_by_another(
     store: Store, path: Path, runner: asyncio.Runner
 ) -> None:
     rows = stock(2500)
-    change = during(runner, store, Paused(rows), [(stock(50, price=2), timedelta(0)), ([], timedelta(hours=2))])
+    change = runner.run(import_during(store, rows, [(stock(50, price=2), timedelta(0)), ([], timedelta(hours=2))]))
     assert change == InventoryChange(imported=2500, changed=0, unchanged=0, removed=0)
     assert bodies(runner, store) == [row.body for row in rows]
     # What the two others left is swept up by whoever comes next.
@@ -184,9 +154,9 @@ def test_a_listing_found_unchanged_that_another_import_changes_meanwhile_is_chan
     rows = stock(2500)
     runner.run(store.replace_listings("dealer-a", None, rows, NOW))
     before = runner.run(store.inventory_generation())
-    # The last hundred rows are read after the pause: the batch of a thousand that they are in is not compared yet.
+    # At the pause two thousand rows have been found unchanged; the rest is in a batch that is not compared yet.
     meanwhile = [(stock(2400, price=2), timedelta(0)), (stock(2400, price=3), later)]
-    change = during(runner, store, Paused(rows), meanwhile)
+    change = runner.run(import_during(store, rows, meanwhile))
     assert change == InventoryChange(imported=2500, changed=2400, unchanged=0, removed=0)
     assert bodies(runner, store) == [row.body for row in rows]
     assert runner.run(store.inventory_generation()) == before + 3
@@ -200,7 +170,7 @@ def test_another_import_that_brings_the_same_first_leaves_nothing_twice(
     store: Store, path: Path, runner: asyncio.Runner
 ) -> None:
     rows = stock(2500)
-    change = during(runner, store, Paused(rows), [(rows[:2000], timedelta(0))])
+    change = runner.run(import_during(store, rows, [(rows[:2000], timedelta(0))]))
     assert change == InventoryChange(imported=2500, changed=0, unchanged=2000, removed=0)
     runner.run(store.replace_listings("dealer-a", None, rows, NOW))
     audit(path)

@@ -21,13 +21,11 @@ from urllib.parse import quote
 
 from forecourt.store import InventoryChange, StoredListing
 from forecourt.store.comparable import digest, normal
+from forecourt.store.staging import ROWS, batches
 from forecourt.store.statements import queries
 
 __all__ = ["exchange"]
 
-_ROWS: Final = 1000
-_BYTES: Final = 1 << 20
-"""How much of a stock is in memory, and in one of the small transactions: so many listings, or so many bytes."""
 _TRIES: Final = 3
 """How often what differs is worked out without the lock; after that many other imports, it is done under the lock."""
 _TURN_SECONDS: Final = 60.0
@@ -91,7 +89,7 @@ class _Exchange:
         # An edition needs to be on the disk only once a listing points at it: that commit syncs all before it.
         self._run("PRAGMA synchronous = NORMAL")
         empty = bool(self._run(self._sql["is_empty"]).fetchone()[0])
-        for batch in _batches(listings):
+        for batch in batches(listings):
             self._stage(batch, empty)
         self._run(self._sql["take_newest"])
         self._run("PRAGMA synchronous = FULL")
@@ -175,7 +173,7 @@ class _Exchange:
             self._run(self._sql["find_unused"])
 
     def _borrowed(self) -> list[tuple[str, int]]:
-        return self._run(self._sql["borrowed"], (_ROWS,)).fetchall()
+        return self._run(self._sql["borrowed"], (ROWS,)).fetchall()
 
     def _copy(self, borrowed: list[tuple[str, int]]) -> None:
         """Give listings editions of their own for those that belong to the past by now."""
@@ -197,20 +195,6 @@ class _Exchange:
                 self._run(self._sql[step], values)
         self._run("COMMIT")
         return change
-
-
-def _batches(listings: Iterable[StoredListing]) -> Iterator[dict[str, StoredListing]]:
-    """Yield the listings by their ids, as many at once as may be in memory; of several with one id the last."""
-    batch: dict[str, StoredListing] = {}
-    size = 0
-    for listing in listings:
-        batch[listing.listing_id] = listing
-        size += len(listing.body)
-        if len(batch) >= _ROWS or size >= _BYTES:
-            yield batch
-            batch, size = {}, 0
-    if batch:
-        yield batch
 
 
 def _turns(path: Path) -> sqlite3.Connection:

@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import astuple
 from datetime import datetime, timedelta
+from itertools import count
 from typing import Any, Final, TypeVar
 
 from forecourt.model import VehicleReference
@@ -25,7 +26,8 @@ from forecourt.store import (
     StoredListing,
     StoreError,
 )
-from forecourt.store.comparable import identifiers, retired, row, time_text
+from forecourt.store.comparable import digest, identifiers, retired, row, time_text
+from forecourt.store.staging import batches
 from forecourt.store.statements import migrations, queries
 
 try:
@@ -58,7 +60,7 @@ _EXCHANGE: Final = (
     "depart", "keep_departing", "keep_changing", "remove_departed", "take_staged", "forget_past",
 )  # fmt: skip
 """The statements that make the staged stock the stock, in their order."""
-_AT_THE_FEEDS_PACE: Final = "SET statement_timeout = 0"
+_STAGED: Final = ("int8", "int8", "text", "text", "text", "text", "text", "text", "bytea", "bytea")
 _MIGRATIONS: Final = lock_id("migrations")
 
 
@@ -124,16 +126,33 @@ class PostgreSQLStore:
         def work() -> InventoryChange:
             # On a connection of its own, which takes the temporary table with it when it is closed.
             with contextlib.closing(self._connect()) as connection:
-                connection.execute(_AT_THE_FEEDS_PACE)
-                connection.execute(self._sql["stage_begin"])
-                _copy(connection, self._sql["stage"], listings)
                 connection.execute(_LONG)
+                connection.execute(self._sql["stage_begin"])
+                self._stage(connection, listings)
                 connection.execute(self._sql["stage_last"])
                 connection.execute(self._sql["stage_end"])
                 with connection.transaction():
                     return self._exchange(connection, scope, check)
 
         return await self._lane(_IMPORTS).run(work)
+
+    def _stage(self, connection: Connection, listings: Iterable[StoredListing]) -> None:
+        """Copy the listings, without the bodies of those that have not changed."""
+        empty = bool(_only(connection, self._sql["is_empty"])[0])
+        positions = count()
+        for batch in batches(listings):
+            known: dict[str, tuple[bytes, int]] = {}
+            if not empty:
+                found = connection.cursor(binary=True).execute(self._sql["known"], ([*batch],))
+                known = {listing_id: (stored, generation) for listing_id, stored, generation in found}
+            rows = []
+            for listing in batch.values():
+                *identified, body = row(listing)
+                now = digest(listing.rooftop, listing.body)
+                stored, generation = known.get(listing.listing_id, (None, None))
+                same = stored == now
+                rows.append((next(positions), generation if same else None, *identified, None if same else body, now))
+            _copy(connection, self._sql["stage"], rows)
 
     def _exchange(
         self, connection: Connection, scope: dict[str, Any], check: Callable[[InventoryChange], None] | None
@@ -344,13 +363,13 @@ def _only(connection: Connection, statement: str, values: Any = None) -> tuple[A
     return found
 
 
-def _copy(connection: Connection, statement: str, listings: Iterable[StoredListing]) -> None:
+def _copy(connection: Connection, statement: str, rows: Iterable[Sequence[Any]]) -> None:
     failure: BaseException | None = None
     with connection.cursor() as cursor, cursor.copy(statement) as copy:
-        copy.set_types(("int8", "text", "text", "text", "text", "text", "text", "bytea"))
+        copy.set_types(_STAGED)
         try:
-            for position, listing in enumerate(listings):
-                copy.write_row((position, *row(listing)))
+            for each in rows:
+                copy.write_row(each)
         except BaseException as error:
             # Not out of the copy: the driver would send its text to the server, which would log it.
             failure = error

@@ -46,7 +46,7 @@ INSERT INTO edition (edition, vin, vehicle_id, stock, body) VALUES (?, ?, ?, ?, 
 INSERT INTO loose_edition VALUES (?, ?, ?);
 
 -- name: take_newest
--- Of several with one id the last counts; in the order of the key, so that a row is written at the end of the table.
+-- Of several with one id the last counts. In the order of the key, so that a row is written at the end of the table.
 INSERT OR REPLACE INTO newest SELECT * FROM staged ORDER BY listing_id, rowid;
 
 -- name: forget_differing
