@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from itertools import starmap
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -271,7 +272,7 @@ class SQLiteStore:
             connection.execute("BEGIN")
             try:
                 generation: int = connection.execute(self._sql["generation"]).fetchone()[0]
-                return generation, take(StoredListing(*row) for row in connection.execute(self._sql["listings"]))
+                return generation, take(starmap(StoredListing, connection.execute(self._sql["listings"])))
             finally:
                 connection.execute("ROLLBACK")
 
@@ -290,7 +291,7 @@ class SQLiteStore:
                     return None
                 removed = [found[0] for found in connection.execute(self._sql["removed_since"], (since, since))]
                 rows = connection.execute(self._sql["written_since"], (since,))
-                return generation, take(StoredListing(*row) for row in rows), removed
+                return generation, take(starmap(StoredListing, rows)), removed
             finally:
                 connection.execute("ROLLBACK")
 

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import astuple
 from datetime import datetime, timedelta
-from itertools import count
+from itertools import count, starmap
 from typing import Any, Final, TypeVar
 
 from forecourt.model import VehicleReference
@@ -54,6 +54,8 @@ _BATCH: Final = 1000
 
 _LONG: Final = "SET statement_timeout = '10min'; SET lock_timeout = '60s'"
 """Changing a schema and exchanging a large stock take longer than answering does."""
+_WITHOUT_COMPILING: Final = "SET jit = off"
+"""Compiling the statements of an import takes longer than it saves."""
 _IN_TURN: Final = "SET LOCAL lock_timeout = '10min'"
 """The import that is waited for may be a large one."""
 _EXCHANGE: Final = (
@@ -127,6 +129,7 @@ class PostgreSQLStore:
             # On a connection of its own, which takes the temporary table with it when it is closed.
             with contextlib.closing(self._connect()) as connection:
                 connection.execute(_LONG)
+                connection.execute(_WITHOUT_COMPILING)
                 connection.execute(self._sql["stage_begin"])
                 self._stage(connection, listings)
                 connection.execute(self._sql["stage_last"])
@@ -190,7 +193,7 @@ class PostgreSQLStore:
             with connection.cursor("listings", binary=True) as cursor:
                 cursor.itersize = _BATCH
                 cursor.execute(self._sql["listings"])
-                return generation, take(StoredListing(*found) for found in cursor)
+                return generation, take(starmap(StoredListing, cursor))
 
         return await self._read(work, _SNAPSHOT)
 
@@ -208,7 +211,7 @@ class PostgreSQLStore:
             with connection.cursor("written_since", binary=True) as cursor:
                 cursor.itersize = _BATCH
                 cursor.execute(self._sql["written_since"], (since,))
-                return generation, take(StoredListing(*found) for found in cursor), removed
+                return generation, take(starmap(StoredListing, cursor)), removed
 
         return await self._read(work, _SNAPSHOT)
 
