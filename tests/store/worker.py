@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
 from typing import Final, TypeVar
 
@@ -18,6 +18,7 @@ __all__ = [
     "STOCKS",
     "ask_for_slot",
     "hold_a_lead_open",
+    "import_and_wait",
     "import_without_end",
     "make_secret",
     "migrate",
@@ -111,6 +112,22 @@ def import_without_end(address: str, begun: str) -> None:
         for stock in stocks:
             await store.replace_listings("dealer-a", None, stock, NOW)
             os.write(descriptor, b"replaced\n")
+
+    asyncio.run(run())
+
+
+def import_and_wait(address: str, begun: str) -> None:
+    """Import a stock whose feed does not end until killed; a file appears once most of it has been read."""
+
+    def rows() -> Iterator[StoredListing]:
+        yield from (listing(f"{number:04}", price=3) for number in range(2500))
+        with open(begun, "x"):
+            time.sleep(600)
+
+    async def run() -> None:
+        store = open_store(address)
+        await store.open()
+        await store.replace_listings("dealer-a", None, rows(), NOW)
 
     asyncio.run(run())
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from itertools import starmap
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -34,7 +35,8 @@ from forecourt.store import (
     StoredListing,
     StoreError,
 )
-from forecourt.store.comparable import identifiers, retired, row, time_of, time_text
+from forecourt.store.comparable import digest, identifiers, retired, time_of, time_text
+from forecourt.store.sqlite_exchange import exchange
 from forecourt.store.statements import migrations, queries
 
 Result = TypeVar("Result")
@@ -47,10 +49,6 @@ _QUEUE: Final = 4096
 """How many pieces of work may wait; more are refused, so that memory stays bounded."""
 _READERS: Final = 4
 _WAL_PAUSE_SECONDS: Final = 0.02
-_EXCHANGE: Final = (
-    "depart", "keep_departing", "keep_changing", "remove_departed", "take_staged", "shorten_history", "forget_past",
-)  # fmt: skip
-"""The statements that make the staged stock the stock, in their order."""
 
 
 class SQLiteStore:
@@ -161,15 +159,15 @@ class SQLiteStore:
         now: datetime,
         check: Callable[[InventoryChange], None] | None = None,
     ) -> InventoryChange:
-        """Stage the new stock in a temporary table, then write what differs in one transaction."""
+        """Write what is new in small transactions, then exchange what differs in one (`sqlite_exchange`)."""
         if self._writer is None:
             raise StoreError("the store is not open")
 
         def work() -> InventoryChange:
-            with _driver_errors_wrapped(), contextlib.closing(self._connect()) as connection:
-                return _exchange(
-                    connection,
-                    self._sql,
+            with _driver_errors_wrapped():
+                return exchange(
+                    self._connect,
+                    self._path,
                     {
                         "dealer_id": dealer_id,
                         "rooftop": rooftop,
@@ -293,7 +291,26 @@ class SQLiteStore:
             connection.execute("BEGIN")
             try:
                 generation: int = connection.execute(self._sql["generation"]).fetchone()[0]
-                return generation, take(StoredListing(*row) for row in connection.execute(self._sql["listings"]))
+                return generation, take(starmap(StoredListing, connection.execute(self._sql["listings"])))
+            finally:
+                connection.execute("ROLLBACK")
+
+        return await self._read(work)
+
+    async def changed_listings(
+        self, since: int, take: Callable[[Iterable[StoredListing]], Result]
+    ) -> tuple[int, Result, Sequence[str]] | None:
+        """Read what was written and what was removed, and whether that is all, in one read transaction."""
+
+        def work(connection: sqlite3.Connection) -> tuple[int, Result, Sequence[str]] | None:
+            connection.execute("BEGIN")
+            try:
+                generation, history_from = connection.execute(self._sql["generations"]).fetchone()
+                if not history_from <= since <= generation:
+                    return None
+                removed = [found[0] for found in connection.execute(self._sql["removed_since"], (since, since))]
+                rows = connection.execute(self._sql["written_since"], (since,))
+                return generation, take(starmap(StoredListing, rows)), removed
             finally:
                 connection.execute("ROLLBACK")
 
@@ -474,38 +491,6 @@ def _commit_together(connection: sqlite3.Connection, works: Sequence[Callable[[s
     return outcomes
 
 
-def _exchange(
-    connection: sqlite3.Connection,
-    sql: dict[str, str],
-    scope: dict[str, str | int | None],
-    listings: Iterable[StoredListing],
-    check: Callable[[InventoryChange], None] | None,
-) -> InventoryChange:
-    run = connection.execute
-    run("PRAGMA temp_store = FILE")
-    run(sql["stage_begin"])
-    # The temporary table is a file of this connection's own: filling it holds no lock that leads wait for.
-    run("BEGIN")
-    connection.executemany(sql["stage"], map(row, listings))
-    run("COMMIT")
-    run("BEGIN IMMEDIATE")
-    try:
-        change = InventoryChange(*run(sql["compare"], scope).fetchone())
-        if check is not None:
-            check(change)
-        if change.removed or change.unchanged < change.imported:
-            run(sql["next_generation"])
-            scope["generation"] = run(sql["generation"]).fetchone()[0]
-            for step in _EXCHANGE:
-                run(sql[step], scope)
-        run("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            run("ROLLBACK")
-        raise
-    return change
-
-
 def migrate(connection: sqlite3.Connection) -> list[str]:
     """Apply the migrations that the database does not have yet, one transaction each; return their names.
 
@@ -515,6 +500,7 @@ def migrate(connection: sqlite3.Connection) -> list[str]:
         "CREATE TABLE IF NOT EXISTS migration"
         " (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)"
     )
+    connection.create_function("content_digest", 2, digest, deterministic=True)
     applied = []
     for number, name, script in migrations("sqlite"):
         connection.execute("BEGIN IMMEDIATE")

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import astuple
 from datetime import datetime, timedelta
+from itertools import count, starmap
 from typing import Any, Final, TypeVar
 
 from forecourt.model import VehicleReference
@@ -27,7 +28,8 @@ from forecourt.store import (
     StoredListing,
     StoreError,
 )
-from forecourt.store.comparable import identifiers, retired, row, time_text
+from forecourt.store.comparable import digest, identifiers, retired, row, time_text
+from forecourt.store.staging import batches
 from forecourt.store.statements import migrations, queries
 
 try:
@@ -54,13 +56,15 @@ _BATCH: Final = 1000
 
 _LONG: Final = "SET statement_timeout = '10min'; SET lock_timeout = '60s'"
 """Changing a schema and exchanging a large stock take longer than answering does."""
+_WITHOUT_COMPILING: Final = "SET jit = off"
+"""Compiling the statements of an import takes longer than it saves."""
 _IN_TURN: Final = "SET LOCAL lock_timeout = '10min'"
 """The import that is waited for may be a large one."""
 _EXCHANGE: Final = (
     "depart", "keep_departing", "keep_changing", "remove_departed", "take_staged", "forget_past",
 )  # fmt: skip
 """The statements that make the staged stock the stock, in their order."""
-_AT_THE_FEEDS_PACE: Final = "SET statement_timeout = 0"
+_STAGED: Final = ("int8", "int8", "text", "text", "text", "text", "text", "text", "bytea", "bytea")
 _MIGRATIONS: Final = lock_id("migrations")
 
 
@@ -126,16 +130,34 @@ class PostgreSQLStore:
         def work() -> InventoryChange:
             # On a connection of its own, which takes the temporary table with it when it is closed.
             with contextlib.closing(self._connect()) as connection:
-                connection.execute(_AT_THE_FEEDS_PACE)
-                connection.execute(self._sql["stage_begin"])
-                _copy(connection, self._sql["stage"], listings)
                 connection.execute(_LONG)
+                connection.execute(_WITHOUT_COMPILING)
+                connection.execute(self._sql["stage_begin"])
+                self._stage(connection, listings)
                 connection.execute(self._sql["stage_last"])
                 connection.execute(self._sql["stage_end"])
                 with connection.transaction():
                     return self._exchange(connection, scope, check)
 
         return await self._lane(_IMPORTS).run(work)
+
+    def _stage(self, connection: Connection, listings: Iterable[StoredListing]) -> None:
+        """Copy the listings, without the bodies of those that have not changed."""
+        empty = bool(_only(connection, self._sql["is_empty"])[0])
+        positions = count()
+        for batch in batches(listings):
+            known: dict[str, tuple[bytes, int]] = {}
+            if not empty:
+                found = connection.cursor(binary=True).execute(self._sql["known"], ([*batch],))
+                known = {listing_id: (stored, generation) for listing_id, stored, generation in found}
+            rows = []
+            for listing in batch.values():
+                *identified, body = row(listing)
+                now = digest(listing.rooftop, listing.body)
+                stored, generation = known.get(listing.listing_id, (None, None))
+                same = stored == now
+                rows.append((next(positions), generation if same else None, *identified, None if same else body, now))
+            _copy(connection, self._sql["stage"], rows)
 
     def _exchange(
         self, connection: Connection, scope: dict[str, Any], check: Callable[[InventoryChange], None] | None
@@ -173,7 +195,25 @@ class PostgreSQLStore:
             with connection.cursor("listings", binary=True) as cursor:
                 cursor.itersize = _BATCH
                 cursor.execute(self._sql["listings"])
-                return generation, take(StoredListing(*found) for found in cursor)
+                return generation, take(starmap(StoredListing, cursor))
+
+        return await self._read(work, _SNAPSHOT)
+
+    async def changed_listings(
+        self, since: int, take: Callable[[Iterable[StoredListing]], Result]
+    ) -> tuple[int, Result, Sequence[str]] | None:
+        """Read what was written and what was removed, and whether that is all, from one snapshot."""
+
+        def work(connection: Connection) -> tuple[int, Result, Sequence[str]] | None:
+            connection.execute("SET LOCAL idle_in_transaction_session_timeout = '10min'")
+            generation, history_from = _only(connection, self._sql["generations"])
+            if not history_from <= since <= generation:
+                return None
+            removed = [found[0] for found in connection.execute(self._sql["removed_since"], (since, since))]
+            with connection.cursor("written_since", binary=True) as cursor:
+                cursor.itersize = _BATCH
+                cursor.execute(self._sql["written_since"], (since,))
+                return generation, take(starmap(StoredListing, cursor)), removed
 
         return await self._read(work, _SNAPSHOT)
 
@@ -346,13 +386,13 @@ def _only(connection: Connection, statement: str, values: Any = None) -> tuple[A
     return found
 
 
-def _copy(connection: Connection, statement: str, listings: Iterable[StoredListing]) -> None:
+def _copy(connection: Connection, statement: str, rows: Iterable[Sequence[Any]]) -> None:
     failure: BaseException | None = None
     with connection.cursor() as cursor, cursor.copy(statement) as copy:
-        copy.set_types(("int8", "text", "text", "text", "text", "text", "text", "bytea"))
+        copy.set_types(_STAGED)
         try:
-            for position, listing in enumerate(listings):
-                copy.write_row((position, *row(listing)))
+            for each in rows:
+                copy.write_row(each)
         except BaseException as error:
             # Not out of the copy: the driver would send its text to the server, which would log it.
             failure = error
