@@ -23,7 +23,8 @@ from forecourt.feed.source import Expansion, open_feed
 
 __all__ = ["Tracked", "can_read_beside", "read_beside"]
 
-_BATCH: Final = 256
+_BATCH: Final = 1 << 18
+"""Bytes of bodies that are handed over at once: some hundred vehicles, or a few with very long descriptions."""
 _PROGRAM: Final = "from forecourt.feed.worker import work; work()"
 _SECONDS: Final = 10
 
@@ -107,6 +108,7 @@ def work() -> None:
         out.flush()
 
     report = Report()
+    size = 0
     # Plain tuples: a named one is pickled as a call, which takes four times as long.
     batch: list[tuple[str, str, str | None, str | None, bytes]] = []
     with suppress(BrokenPipeError):
@@ -116,9 +118,10 @@ def work() -> None:
                 with open_feed(tracked, Expansion()) as stream:  # type: ignore[arg-type]
                     for kept in read_rows(stream, options, known, report):
                         batch.append(kept)
-                        if len(batch) == _BATCH:
+                        size += len(kept[-1])
+                        if size >= _BATCH:
                             say("batch", (tracked.taken, batch))
-                            batch = []
+                            batch, size = [], 0
             say("batch", (tracked.taken, batch))
             say("report", report)
         except BrokenPipeError:
