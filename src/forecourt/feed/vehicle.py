@@ -7,47 +7,37 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from forecourt.feed.alias import normalised
-from forecourt.feed.normalise.condition import condition, is_retail, status
-from forecourt.feed.normalise.date import day, model_year, moment
+from forecourt.feed.build import read as read_build
+from forecourt.feed.normalise.date import day, moment
 from forecourt.feed.normalise.mileage import mileage
-from forecourt.feed.normalise.number import quantity
 from forecourt.feed.normalise.photo import NOT_HTTP, address, photos
 from forecourt.feed.normalise.price import is_foreign, is_odd, money
-from forecourt.feed.normalise.text import LONGEST_NOTHING, NOTHING, flag, is_clean, items, text
+from forecourt.feed.normalise.text import LONGEST_NOTHING, NOTHING, is_clean, items, text
 from forecourt.feed.normalise.vin import CHECK_DIGIT, vin
-from forecourt.feed.normalise.word import engine_size, short
 from forecourt.feed.options import FeedOptions
 from forecourt.feed.plan import Plan, plan
 from forecourt.feed.report import Kind, Report
 from forecourt.feed.row import Cell, Row
+from forecourt.feed.state import Found, State
+from forecourt.feed.state import read as read_state
 
 __all__ = ["Unfit", "Vehicles"]
 
 _Places = tuple[int, ...]
 
-_WORDS: Final = ("body", "transmission", "driveline", "fuel")
-_WHOLE: Final = ("city_mpg", "highway_mpg")
-_AMOUNTS: Final = ("electric_range_mi", "battery_kwh", "motor_power_hp")
-_NUMBERS: Final = (*_WHOLE, *_AMOUNTS)
 _COUNTS: Final = frozenset({"doors", "passenger_capacity"})
 _LISTS: Final = frozenset({"option_codes"})
-_OLD: Final = 8
 _PLANS: Final = 1024
 _REMEMBERED: Final = 4096
 """How many answers of a kind are remembered."""
 _REMEMBERED_LENGTH: Final = 2048
 """Of how many characters at the most, so that a feed of long cells does not fill the memory."""
-_MOST_MPG: Final = 400
 _DIGITS: Final = 3
 _PLAIN_DIGITS: Final = 7
 _KILOMETERS: Final = frozenset({"kilometers", "kms", "km"})
 
-_NO_NUMBER: Final = "is not a number"
 _ODD_PRICE: Final = "is so far from the MSRP that one of them is probably something else"
 _NOT_RUN: Final = "0 miles on a used vehicle was left out"
-_BLANK_CONDITION: Final = "is blank; the default counts"
-_NOT_FOR_RETAIL: Final = "is wholesale or fleet, not for retail"
-_SOLD: Final = "is sold or no longer available"
 _NO_MAKE_OR_MODEL: Final = "has no make or no model"
 _NO_IDENTIFIER: Final = "has no id, no usable VIN and no stock number"
 _FOREIGN: Final = "is a price in another currency than the feed's"
@@ -63,26 +53,6 @@ class Unfit(Exception):  # noqa: N818 - not every row that is left out is an err
         self.kind, self.field, self.reason = kind, field, reason
 
 
-_Found = tuple[Kind, str, str]
-"""What is to be reported of a row if it is imported: kind, field, reason."""
-
-
-class _State(NamedTuple):
-    """What the columns with few words say of a vehicle, and what is to be reported of it."""
-
-    unfit_at_once: tuple[Kind, str, str] | None
-    year: int | None
-    condition: str
-    status: str
-    is_old: bool
-    is_undecided: bool
-    """Whether no column says whether it is new."""
-    unfit: tuple[Kind, str, str] | None
-    is_foreign: bool
-    odometer_unit: str
-    found: Sequence[_Found]
-
-
 class _Build(NamedTuple):
     """What vehicles of one trim have in common; members and other attributes are not to be changed."""
 
@@ -91,7 +61,7 @@ class _Build(NamedTuple):
     trim: str
     members: dict[str, Any]
     other: dict[str, Any]
-    found: Sequence[_Found]
+    found: Sequence[Found]
 
 
 class _Columns:
@@ -106,7 +76,7 @@ class _Columns:
         fields = made.fields
         self.state_cells = _picker(made.state_places)
         self.build_cells = _picker(made.build_places)
-        self.states: dict[Any, _State] = {}
+        self.states: dict[Any, State] = {}
         self.builds: dict[Any, _Build] = {}
         self.offers = fields.get("offer_price", ())
         self.asked = fields.get("list_price", ())
@@ -133,20 +103,18 @@ class Vehicles:
 
     def __init__(self, options: FeedOptions, report: Report) -> None:
         self._options = options
-        self._today = options.today
         self._report = report
         self._names: tuple[str, ...] | None = None
         self._known: dict[tuple[str, ...], _Columns] = {}
         self._columns = _Columns((), Plan(), "")
         self._answers = 0
         self._values: Any = ()
-        self._said: dict[str, str] = {}
         self._listed: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
         self._days: dict[str, tuple[str | None, tuple[str, ...]]] = {}
         self._is_undecided = False
         self._noted: set[int] = set()
         """The columns of the row's prices of which something was reported already."""
-        self.found: list[_Found] = []
+        self.found: list[Found] = []
         """What is to be reported of the latest row if it is imported."""
 
     def make(self, row: Row) -> tuple[dict[str, Any], str, str, str | None]:
@@ -163,7 +131,7 @@ class Vehicles:
         state, build = self._state(columns), self._build(columns)
         if state.unfit_at_once:
             raise Unfit(*state.unfit_at_once)
-        said = self._said = self._say(columns.plan.texts)
+        said = self._say(columns.plan.texts)
         vehicle: dict[str, Any] = {"dealer_id": self._options.dealer_id, "vehicle_id": ""}
         own_id = said.get("vehicle_id", "")
         if "vin" in said:
@@ -289,7 +257,7 @@ class Vehicles:
                 return rooftops[name]
         raise Unfit("refused", "rooftop", _NO_ROOFTOP)
 
-    def _state(self, columns: _Columns) -> _State:
+    def _state(self, columns: _Columns) -> State:
         key = columns.state_cells(self._values)
         try:
             known = columns.states.get(key)
@@ -301,52 +269,12 @@ class Vehicles:
             self._remember(columns.states, key, known)
         return known
 
-    def _read_state(self) -> _State:
-        said = self._say(self._columns.plan.state_texts)
-        default = self._options.default_condition
-        before, self.found = self.found, []
-        undecided = False
-        unfit: _Found | None = None
-        disposition = said.get("disposition", "")
-        at_once: _Found | None = None
-        if disposition and not is_retail(disposition):
-            at_once = "left_out", "disposition", _NOT_FOR_RETAIL
-        year = None
-        if written := said.get("year"):
-            year, reasons = model_year(written, self._today)
-            self._repaired("year", reasons)
-        found = condition(said.get("condition", ""), said.get("is_new", ""), said.get("certified", ""), default)
-        place = status(said.get("status", ""))
-        if not found.retail:
-            unfit = "left_out", "condition", _NOT_FOR_RETAIL
-        else:
-            self._repaired("condition", found.reasons)
-            if found.value is None:
-                fields = self._columns.plan.fields
-                undecided = not fields.get("condition") and not fields.get("is_new")
-                if not undecided and not found.reasons:
-                    self._repaired("condition", (_BLANK_CONDITION,))
-            if place.value is None:
-                unfit = "left_out", "status", _SOLD
-            self._repaired("status", place.reasons)
-        value = found.value or default
-        currency = said.get("currency", "").upper()
-        state = _State(
-            at_once,
-            year,
-            value,
-            place.value or "",
-            value == "used" and (year or 0) < self._today.year - _OLD,
-            undecided,
-            unfit,
-            bool(currency) and is_foreign(currency, self._options.currency),
-            said.get("odometer_unit", ""),
-            tuple(self.found),
-        )
-        self.found = before
-        return state
+    def _read_state(self) -> State:
+        made = self._columns.plan
+        has_condition = bool(made.fields.get("condition") or made.fields.get("is_new"))
+        return read_state(self._say(made.state_texts), self._options, has_condition)
 
-    def _prices(self, vehicle: dict[str, Any], rooftop: str, state: _State) -> None:
+    def _prices(self, vehicle: dict[str, Any], rooftop: str, state: State) -> None:
         """Find `price`, what the buyer pays to the dealer with every mandatory fee, and `list_price`, before discounts.
 
         A column that says in so many words that fees are in it is `price`. Else the most specific offer (internet
@@ -430,64 +358,13 @@ class Vehicles:
 
     def _read_build(self) -> _Build:
         made = self._columns.plan
-        said = self._said = self._say(made.build_texts)
-        before, self.found = self.found, []
+        said = self._say(made.build_texts)
         members: dict[str, Any] = {}
         other: dict[str, Any] = {}
-        self._words(members, other)
-        self._engine(members)
-        self._numbers(members)
-        self._electric(members, other)
+        before, self.found = self.found, read_build(said, members, other)
         self._others(made.build_others, other)
         found, self.found = tuple(self.found), before
         return _Build(said.get("make", ""), said.get("model", ""), said.get("trim", ""), members, other, found)
-
-    def _words(self, vehicle: dict[str, Any], other: dict[str, Any]) -> None:
-        for field in _WORDS:
-            if said := self._said.get(field):
-                word, says_more = short(field, said)
-                vehicle[field] = word or said
-                if word and says_more:
-                    other[f"{field}_description"] = said
-        if said := self._said.get("vehicle_type"):
-            word, says_more = short("vehicle_type", said)
-            if word and word != "car":
-                vehicle["vehicle_type"] = word
-            if says_more:
-                other["vehicle_type_description"] = said
-
-    def _engine(self, vehicle: dict[str, Any]) -> None:
-        """Find the engine; without a text of its own, put it into words from displacement and cylinders."""
-        size, cylinders = self._said.get("displacement_cc", ""), self._said.get("cylinders", "")
-        if size and (cubic := engine_size(size)):
-            vehicle["displacement_cc"] = cubic
-        if said := self._said.get("engine"):
-            vehicle["engine"] = said
-        elif size or cylinders:
-            count = cylinders.removesuffix(".0")
-            counted = f"{count}-cylinder" if count.isdigit() else cylinders
-            liters = f"{size}L" if "displacement_cc" in vehicle and "." in size and size[-1:].isdigit() else size
-            vehicle["engine"] = f"{liters} {counted}".strip()
-
-    def _electric(self, vehicle: dict[str, Any], other: dict[str, Any]) -> None:
-        if said := self._said.get("dc_fast_charge"):
-            fast = flag(said)
-            if fast is not None:
-                vehicle["dc_fast_charge"] = fast
-        if said := self._said.get("charge_port"):
-            word, _ = short("charge_port", said)
-            vehicle["charge_port"] = word or said
-            if not word:
-                other.setdefault("charge_port_description", said)
-
-    def _numbers(self, vehicle: dict[str, Any]) -> None:
-        for field in _NUMBERS:
-            if said := self._said.get(field):
-                value = quantity(said)
-                if value is None or value < 0 or (field in _WHOLE and value > _MOST_MPG):
-                    self._repaired(field, (_NO_NUMBER,))
-                elif value:
-                    vehicle[field] = int(value + 0.5) if field in _WHOLE or value.is_integer() else value
 
     def _features(self, vehicle: dict[str, Any], places: _Places) -> None:
         values = self._values
