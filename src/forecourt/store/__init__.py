@@ -240,6 +240,18 @@ class Store(Protocol):
         """
         ...
 
+    async def changed_listings(
+        self, since: int, take: Callable[[Iterable[StoredListing]], Result]
+    ) -> tuple[int, Result, Sequence[str]] | None:
+        """Give `take` every listing written after generation `since`, ordered by listing id.
+
+        Return the generation that they are of, what `take` made, and the ids, in order, of the listings that were in
+        stock at `since` and have been removed. Whatever is named nowhere stayed as it was. None when what happened
+        since has been forgotten (`PAST_KEPT`), or when the inventory has never been at `since`. `take` runs outside of
+        the event loop and must use up the iterable before it returns.
+        """
+        ...
+
     async def past_listings(
         self, generation: int, until: int, limit: int, take: Callable[[Iterable[PastListing]], Result]
     ) -> Result | None:

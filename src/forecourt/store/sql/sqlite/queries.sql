@@ -38,6 +38,21 @@ WHERE dealer_id = :dealer_id ORDER BY listing_id LIMIT :limit;
 -- name: history_from
 SELECT history_from FROM inventory;
 
+-- name: generations
+SELECT generation, history_from FROM inventory;
+
+-- name: removed_since
+-- In stock at the generation, and not any more.
+SELECT listing_id FROM past_listing
+WHERE from_generation <= ? AND until_generation > ?
+  AND NOT EXISTS (SELECT 1 FROM listing WHERE listing.listing_id = past_listing.listing_id)
+ORDER BY listing_id;
+
+-- name: written_since
+-- The ids are sorted and not the bodies, which are then looked up in that order.
+SELECT listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body, generation FROM listing
+WHERE listing_id IN (SELECT listing_id FROM listing WHERE generation > ?) ORDER BY listing_id;
+
 -- name: past_listings
 -- What was changed or removed, as it was, and after it the ids of what was written, new listings among them.
 SELECT listing_id, dealer_id, body FROM past_listing
