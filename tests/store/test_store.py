@@ -73,6 +73,7 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "leads": lambda store: store.leads(None, 1),
     "lead": lambda store: store.lead("lead_1"),
     "secrets": lambda store: store.secrets("cursor", lambda: Secret("k", b"v"), NOW),
+    "changed_listings": lambda store: store.changed_listings(0, list),
     "past_listings": lambda store: store.past_listings(0, 1, 10, list),
     "stock": lambda store: store.stock(None, 1),
     "lease": lambda store: store.lease("feed", "worker-1", 60, NOW),
