@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.catalog.reference import Reference
 
-from forecourt.catalog import Catalog, Listing, build, facet, identifier_order, index, words
+from forecourt.catalog import Catalog, Listing, build, facet, identifier_order, index, parts, words
 from forecourt.model import (
     FLAG_FILTERS,
     MAX_FILTERS,
@@ -141,7 +141,7 @@ def both(stock: Stock, scale: str) -> Iterator[tuple[Catalog, Reference]]:
             patch.setattr(facet, "_RANKS_A_CELL", 3)
             patch.setattr(facet, "_DENSE", 2)
             patch.setattr(facet, "_BLOCK", 7)
-            patch.setattr(build, "_SMALL_VOCABULARY", 1)
+            patch.setattr(parts, "_SMALL_VOCABULARY", 1)
             patch.setattr(build, "_CHUNK", 8)
             patch.setattr(words, "_WIDE", 1)
             patch.setattr(words, "_REMEMBERED", 1)

@@ -2,7 +2,7 @@
 
 import struct
 from array import array
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -112,10 +112,26 @@ class Postings:
             return EMPTY
         return parts[0] if len(parts) == 1 else FrozenBitMap.union(*parts)
 
-    def items(self) -> Iterator[tuple[int, FrozenBitMap]]:
-        """Yield the codes that have a bitmap of their own, ascending."""
-        for code in self._heavy.tolist():
-            yield code, self._bitmaps[code]
+    def bitmaps(self) -> Mapping[int, FrozenBitMap]:
+        """Return the bitmaps of the codes that have one, which need not hold all their positions."""
+        return self._bitmaps
+
+    def pairs(self) -> tuple[npt.NDArray[np.uint32], Positions]:
+        """Return the codes and positions that are in no bitmap, ordered by code."""
+        codes = np.arange(self._starts.size - 1, dtype=np.uint32)
+        return np.repeat(codes, np.diff(self._starts)), self._flat
+
+    @classmethod
+    def of_pairs(
+        cls, codes: npt.NDArray[np.uint32], positions: Positions, total: int, bitmaps: dict[int, FrozenBitMap]
+    ) -> "Postings":
+        """Return postings of codes below `total` from pairs, each there once, and bitmaps beside them."""
+        pairs = codes.astype(np.uint64) << _HALF
+        pairs |= positions
+        pairs.sort()
+        starts = np.zeros(total + 1, dtype=np.int64)
+        np.cumsum(np.bincount(codes, minlength=total), out=starts[1:])
+        return cls(bitmaps, pairs.astype(np.uint32), starts)
 
 
 class PostingsBuilder:

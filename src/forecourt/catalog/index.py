@@ -9,9 +9,10 @@ import numpy as np
 from pyroaring import FrozenBitMap
 
 from forecourt.catalog.bitmap import EMPTY, Positions, bitmap_of, bitmap_of_mask, positions_of
-from forecourt.catalog.build import Parts, give_back, read
+from forecourt.catalog.build import give_back, read
 from forecourt.catalog.column import Codes, Order
 from forecourt.catalog.listing import DEFAULT_TEXT_FIELDS, Listing
+from forecourt.catalog.parts import Parts, assembled
 from forecourt.catalog.small import SMALL_STOCK, SmallSearch
 from forecourt.catalog.text import normalise
 from forecourt.model import Facets, Filters, Page, Place, Sort, VehicleReference
@@ -56,7 +57,7 @@ class Catalog:
         self._numbers = parts.numbers
         self._orders = parts.orders
         self._count = len(parts.bodies)
-        self._dealers = {name: bitmap_of(positions) for name, positions in parts.dealers.items()}
+        self._dealers = parts.listings_of
         self._small = SmallSearch(parts) if self._count <= SMALL_STOCK else None
         self._remembered: dict[Span, FrozenBitMap] = {}
         self._remembered_limit = min(_REMEMBERED // (self._count // 8 + 1), 1024)
@@ -79,7 +80,9 @@ class Catalog:
         `directory` (default: the system's) that is mapped into memory. Raises ValueError when two listings
         share an id.
         """
-        catalog = cls(read(listings, text_fields=text_fields, heap_limit=heap_limit, directory=directory))
+        columns = read(listings, text_fields=text_fields, heap_limit=heap_limit, directory=directory)
+        catalog = cls(assembled(columns, text_fields=text_fields, heap_limit=heap_limit, directory=directory))
+        del columns
         if len(catalog) > _SMALL:
             catalog._bodies.let_go()
             give_back()
@@ -125,8 +128,7 @@ class Catalog:
         if order is None:
             found = _by_id(matched, self._count, start, skip, wanted)
         elif matched is None:
-            way = order.descending if descending else order.ascending
-            found = way[start + skip : start + wanted].tolist()
+            found = order.steps(start + skip, start + wanted, descending=descending).tolist()
         else:
             found = self._sorted(order, descending, matched, total, start, skip, wanted)
         return self._page(total, found, limit, order)
@@ -352,8 +354,8 @@ class Catalog:
         if descending:
             low, high = order.present - high, order.present - low
         low = max(low, start) + skip
-        way = order.descending if descending else order.ascending
-        return self._page(total, way[low : min(high, low + limit + 1)].tolist(), limit, order)
+        found = order.steps(low, min(high, low + limit + 1), descending=descending).tolist()
+        return self._page(total, found, limit, order)
 
     def _sorted(
         self,
@@ -377,10 +379,9 @@ class Catalog:
         if descending:
             keys = order.descending_codes(keys)
         if start:
-            way = order.descending if descending else order.ascending
-            if start >= way.size:
+            if start >= len(order):
                 return []
-            next_position = way[start]
+            next_position = order.steps(start, start + 1, descending=descending)[0]
             bound = order.codes[next_position : next_position + 1]
             if descending:
                 bound = order.descending_codes(bound)
@@ -438,14 +439,14 @@ def _walk(
 
     `expected` is how many steps it takes if the matches lie evenly in the order.
     """
-    way = order.descending if descending else order.ascending
     found: list[int] = []
     block = expected + expected // 4 + 16
     end = start + afford
-    while start < way.size:
+    while start < len(order):
         if start > end:
             return None
-        found += [position for position in way[start : start + block].tolist() if position in matched]
+        steps = order.steps(start, start + block, descending=descending).tolist()
+        found += [position for position in steps if position in matched]
         if len(found) >= wanted:
             return found[:wanted]
         start += block
