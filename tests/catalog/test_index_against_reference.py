@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.catalog.reference import Reference
 
-from forecourt.catalog import Catalog, Listing, build, facet, identifier_order, index, parts, words
+from forecourt.catalog import Catalog, Listing, bodies, build, facet, identifier_order, index, parts, postings, words
 from forecourt.model import (
     FLAG_FILTERS,
     MAX_FILTERS,
@@ -125,13 +125,12 @@ scales = st.sampled_from(["small", "middling", "large"])
 
 
 @contextmanager
-def both(stock: Stock, scale: str) -> Iterator[tuple[Catalog, Reference]]:
-    """The catalog and the reference; the catalog goes the ways that are meant for stocks of a size."""
-    large = scale == "large"
+def scaled(scale: str) -> Iterator[None]:
+    """Catalogs go the ways that are meant for stocks of a size."""
     with pytest.MonkeyPatch.context() as patch:
         if scale != "small":
             patch.setattr(index, "SMALL_STOCK", -1)
-        if large:
+        if scale == "large":
             patch.setattr(index, "_SMALL", 0)
             patch.setattr(index, "_SPARSE", 3)
             patch.setattr(index, "_RANKED_ONCE", 0)
@@ -146,6 +145,18 @@ def both(stock: Stock, scale: str) -> Iterator[tuple[Catalog, Reference]]:
             patch.setattr(words, "_WIDE", 1)
             patch.setattr(words, "_REMEMBERED", 1)
             patch.setattr(identifier_order, "_KEY_LIMIT", 4)
+            patch.setattr(identifier_order, "_FINDER_STEP", 2)
+            patch.setattr(postings, "_GROWN", 3)
+            patch.setattr(bodies, "_READ_BEFORE_LETTING_GO", 3)
+            patch.setattr(bodies, "_PIECE", 64)
+        yield
+
+
+@contextmanager
+def both(stock: Stock, scale: str) -> Iterator[tuple[Catalog, Reference]]:
+    """The catalog and the reference."""
+    large = scale == "large"
+    with scaled(scale):
         yield Catalog.build((Listing(*row) for row in stock), heap_limit=99 if large else 1 << 20), Reference(stock)
 
 

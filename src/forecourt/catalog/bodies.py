@@ -71,8 +71,11 @@ class MappedBodies(Bodies):
 
     __slots__ = ("_buffer", "_file", "_lengths", "_read", "_starts")
 
-    def __init__(self, file: "_BodyFile", starts: npt.NDArray[np.uint64], lengths: npt.NDArray[np.uint32]) -> None:
+    def __init__(
+        self, file: "_BodyFile", starts: npt.NDArray[np.uint64], lengths: npt.NDArray[np.uint32], heap_limit: int
+    ) -> None:
         self._file = file
+        self._heap_limit = heap_limit
         self._buffer = file.mapped()
         # Where one number at a time is looked up, an array of Python's is nearer at hand than NumPy's.
         self._starts = array("Q", starts.tobytes())
@@ -83,6 +86,7 @@ class MappedBodies(Bodies):
         return len(self._starts)
 
     def __getitem__(self, position: int) -> bytes:
+        self._count_read()
         start = self._starts[position]
         return self._buffer[start : start + self._lengths[position]]
 
@@ -90,10 +94,13 @@ class MappedBodies(Bodies):
         """Return the bodies at these positions, in this order."""
         buffer, starts, lengths = self._buffer, self._starts, self._lengths
         bodies = [buffer[(start := starts[position]) : start + lengths[position]] for position in positions]
-        self._read += len(bodies)
+        self._count_read(len(bodies))
+        return bodies
+
+    def _count_read(self, bodies: int = 1) -> None:
+        self._read += bodies
         if self._read > _READ_BEFORE_LETTING_GO:
             self.let_go()
-        return bodies
 
     def let_go(self) -> None:
         """Take the pages read so far out of this process's memory; the system reads them again when asked for."""
@@ -107,7 +114,7 @@ class MappedBodies(Bodies):
     def reordered(self, positions: Positions) -> "Bodies":
         """Return the bodies at `positions` as 0, 1, 2 and so on, over the same file."""
         starts, lengths = self._extents()
-        return MappedBodies(self._file, starts.take(positions), lengths.take(positions))
+        return MappedBodies(self._file, starts.take(positions), lengths.take(positions), self._heap_limit)
 
     def followed(self, fresh: Bodies, source: Positions, directory: Path | None) -> "Bodies":
         """Write the fresh bodies behind these; all into a new file when more than half of this one is of no use."""
@@ -116,8 +123,12 @@ class MappedBodies(Bodies):
         added_lengths = np.fromiter(map(len, added), np.uint32, len(added))
         kept = source[source < len(self)]
         live = int(lengths.take(kept).sum(dtype=np.int64))
-        file, fresh_start = self._file, int(added_lengths.sum())
-        if file.size > 2 * (live + fresh_start):
+        file, coming = self._file, int(added_lengths.sum(dtype=np.int64))
+        if file.size > 2 * (live + coming):
+            if live + coming <= self._heap_limit:
+                count = len(self)
+                bodies = [self[each] if each < count else added[each - count] for each in source.tolist()]
+                return Bodies(bodies, self._heap_limit)
             file = _BodyFile(directory)
             offsets = np.zeros(len(self), dtype=np.uint64)
             offsets[kept] = ends_of(lengths.take(kept)) - lengths.take(kept)
@@ -125,7 +136,7 @@ class MappedBodies(Bodies):
             for first, end in runs(starts.take(kept), lengths.take(kept)):
                 for start in range(first, end, _PIECE):
                     file.append([self._buffer[start : min(start + _PIECE, end)]])
-                    self._buffer.madvise(mmap.MADV_DONTNEED) if sys.platform != "win32" else None
+                    self._count_read()
             starts = offsets
         begin = file.append(added)
         added_starts = begin + ends_of(added_lengths) - added_lengths
@@ -133,6 +144,7 @@ class MappedBodies(Bodies):
             file,
             np.concatenate((starts, added_starts.astype(np.uint64))).take(source),
             np.concatenate((lengths, added_lengths)).take(source),
+            self._heap_limit,
         )
 
 
@@ -197,7 +209,7 @@ class BodiesWriter:
         if self._file is None:
             return Bodies(self._heap, self._heap_limit)
         lengths = np.frombuffer(self._lengths, dtype=np.uint32)
-        return MappedBodies(self._file, (ends_of(lengths) - lengths).astype(np.uint64), lengths)
+        return MappedBodies(self._file, (ends_of(lengths) - lengths).astype(np.uint64), lengths, self._heap_limit)
 
     def discard(self) -> None:
         """Give up what was written."""
@@ -214,7 +226,8 @@ def runs(starts: npt.NDArray[Any], lengths: npt.NDArray[Any]) -> Iterator[tuple[
     """Yield the extents as (start, end), those joined that follow each other without a gap."""
     if not starts.size:
         return
-    ends = starts.astype(np.int64) + lengths
+    starts = starts.astype(np.int64)
+    ends = starts + lengths
     breaks = np.flatnonzero(starts[1:] != ends[:-1])
     firsts = starts[np.append(0, breaks + 1)].tolist()
     yield from zip(firsts, ends[np.append(breaks, starts.size - 1)].tolist(), strict=True)

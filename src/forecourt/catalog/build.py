@@ -24,7 +24,6 @@ from forecourt.catalog.column import Codes, NumberColumn, Order, Spelt, compact,
 from forecourt.catalog.identifier_order import IdentifierIntake, Identifiers, StockKeys
 from forecourt.catalog.ids import Ids
 from forecourt.catalog.intake import (
-    MISSING,
     NO_TIME,
     FeatureIntake,
     Flags,
@@ -57,7 +56,9 @@ _STATUS = [member.name for member in _MEMBERS].index("status")
 _DECODE = msgspec.json.Decoder(Members).decode
 
 
-def read(listings: Iterable[Listing], *, text_fields: Sequence[str], heap_limit: int, directory: Path | None) -> Columns:
+def read(
+    listings: Iterable[Listing], *, text_fields: Sequence[str], heap_limit: int, directory: Path | None
+) -> Columns:
     """Read the listings, in any order, and return their columns. Raises ValueError when two share an
     id.
     """
@@ -209,9 +210,7 @@ def _offered(status: object) -> bool:
     return type(status) is str and status in OFFERED
 
 
-def _identifiers(
-    intakes: Mapping[str, IdentifierIntake], bodies: Bodies
-) -> tuple[Identifiers, Identifiers, Order]:
+def _identifiers(intakes: Mapping[str, IdentifierIntake], bodies: Bodies) -> tuple[Identifiers, Identifiers, Order]:
     vins = Identifiers("vin", intakes["vin"].finish(bodies)[0], bodies)
     vehicle_ids = Identifiers("vehicle_id", intakes["vehicle_id"].finish(bodies)[0], bodies)
     order, starts = intakes["stock"].finish(bodies)

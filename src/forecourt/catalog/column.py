@@ -10,10 +10,25 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import FrozenBitMap
 
-from forecourt.catalog.bitmap import EMPTY, Positions, Postings
+from forecourt.catalog.bitmap import EMPTY, Positions
+from forecourt.catalog.moves import Moves
+from forecourt.catalog.postings import Postings
 from forecourt.catalog.text import normalise
 
-__all__ = ["Codes", "NumberColumn", "Order", "Spelt", "TermColumn", "compact", "packed", "recoded", "sorted_positions"]
+__all__ = [
+    "Codes",
+    "NumberColumn",
+    "Order",
+    "Spelt",
+    "TermColumn",
+    "compact",
+    "followed",
+    "packed",
+    "recoded",
+    "renumbered",
+    "sorted_positions",
+    "united",
+]
 
 _BITS: Final = np.uint32(16)
 _PACKED_LIMIT: Final = 1 << 63
@@ -31,6 +46,46 @@ def compact(codes: npt.NDArray[Any], groups: int) -> Codes:
 def recoded(codes: Codes, table: npt.NDArray[np.int64], groups: int) -> Codes:
     """Return codes with `table[code]`, which is below `groups` or -1 for none, in the place of each."""
     return compact(np.append(table, -1), groups).take(np.minimum(codes, codes.dtype.type(table.size)))
+
+
+def united(earlier: Sequence[Any], fresh: Sequence[Any]) -> tuple[list[Any], Positions, Positions]:
+    """Return what either of two ascending sequences holds, ascending, and the new places of what each of them holds."""
+    places = [bisect_left(earlier, value) for value in fresh]
+    new = [place == len(earlier) or earlier[place] != value for place, value in zip(places, fresh, strict=True)]
+    values: list[Any] = []
+    done = 0
+    for place, value, is_new in zip(places, fresh, new, strict=True):
+        if is_new:
+            values += earlier[done:place]
+            values.append(value)
+            done = place
+    values += earlier[done:]
+    return values, *renumbered(len(earlier), np.array(places, dtype=np.int64), np.array(new, dtype=np.bool_))
+
+
+def renumbered(count: int, places: npt.NDArray[np.int64], new: npt.NDArray[np.bool_]) -> tuple[Positions, Positions]:
+    """Return the new places of `count` things, and of those that come between them, ascending, `places` of the former
+    before each; those that are not `new` are the thing at their place.
+    """
+    earlier = np.arange(count) + np.searchsorted(places[new], np.arange(count), side="right")
+    fresh = places + np.cumsum(new) - new
+    return earlier.astype(np.uint32), fresh.astype(np.uint32)
+
+
+def followed(
+    moves: Moves, earlier: Codes, fresh: Codes, tables: tuple[Positions, Positions], total: int
+) -> tuple[Codes, npt.NDArray[np.bool_]]:
+    """Return the codes of a stock that follows, and which of the `total` values it has; those are numbered anew.
+
+    `tables` says what each earlier and each fresh code is among the values of both.
+    """
+    codes = moves.column(
+        recoded(earlier, tables[0].astype(np.int64), total), recoded(fresh, tables[1].astype(np.int64), total)
+    )
+    alive = np.bincount(np.minimum(codes, codes.dtype.type(total)), minlength=total)[:total] > 0
+    if not alive.all():
+        codes = recoded(codes, np.where(alive, np.cumsum(alive) - 1, -1), int(np.count_nonzero(alive)))
+    return codes, alive
 
 
 def packed(values: Sequence[int | float]) -> Sequence[int | float]:

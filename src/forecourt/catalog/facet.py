@@ -197,6 +197,7 @@ class FacetTable:
             if start < end
         }
 
+
 class _Extremes:
     """The lowest and the highest code of a number, from blocks of ranks that may lack their lowest bits."""
 

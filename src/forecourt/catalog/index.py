@@ -11,6 +11,7 @@ from pyroaring import FrozenBitMap
 from forecourt.catalog.bitmap import EMPTY, Positions, bitmap_of, bitmap_of_mask, positions_of
 from forecourt.catalog.build import give_back, read
 from forecourt.catalog.column import Codes, Order
+from forecourt.catalog.follow import following
 from forecourt.catalog.listing import DEFAULT_TEXT_FIELDS, Listing
 from forecourt.catalog.parts import Parts, assembled
 from forecourt.catalog.small import SMALL_STOCK, SmallSearch
@@ -83,6 +84,19 @@ class Catalog:
         columns = read(listings, text_fields=text_fields, heap_limit=heap_limit, directory=directory)
         catalog = cls(assembled(columns, text_fields=text_fields, heap_limit=heap_limit, directory=directory))
         del columns
+        if len(catalog) > _SMALL:
+            catalog._bodies.let_go()
+            give_back()
+        return catalog
+
+    def followed(self, changed: Iterable[Listing], removed: Collection[str] = ()) -> "Catalog":
+        """Return the catalog of the stock in which `changed` are new or as they are now and `removed` are no more.
+
+        It answers as one built of the whole stock does, takes the time of reading what has changed and of going
+        through the columns of the rest once, and shares this one's file of bodies. This one stays as it is. Raises
+        ValueError when two of `changed` share an id.
+        """
+        catalog = Catalog(following(self._parts, changed, removed))
         if len(catalog) > _SMALL:
             catalog._bodies.let_go()
             give_back()
@@ -204,20 +218,6 @@ class Catalog:
             if not candidates.size:
                 return None
         return None if candidates is None else self._bodies[int(candidates[0])]
-
-    def matching(
-        self,
-        *,
-        year: int | None,
-        make: str,
-        model: str,
-        dealers: Collection[str] | None = None,
-        limit: int = 20,
-    ) -> Sequence[bytes]:
-        """Return the first listings, by id, of this make and model and, unless None, this model year."""
-        years = {} if year is None else {"year": year}
-        filters = Filters(terms={"make": (make,), "model": (model,)}, at_least=years, at_most=years)
-        return self.search(filters, limit=limit, dealers=dealers).listings
 
     # What a walk through an earlier order is put together from (walk.py). A position is a listing's number here.
 

@@ -9,9 +9,10 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from forecourt.catalog.bitmap import Positions, PostingsBuilder
+from forecourt.catalog.bitmap import Positions
 from forecourt.catalog.column import Codes, compact
 from forecourt.catalog.listing import instant, number
+from forecourt.catalog.postings import PostingsBuilder
 
 __all__ = [
     "MISSING",

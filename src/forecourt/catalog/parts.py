@@ -4,23 +4,22 @@ A stock that is read from its bodies (build.py) and one that follows from an ear
 the same columns, and from there on are made in the same way.
 """
 
-from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from pyroaring import FrozenBitMap
 
-from forecourt.catalog.bitmap import Postings, bitmap_of
+from forecourt.catalog.bitmap import bitmap_of
 from forecourt.catalog.bodies import Bodies
-from forecourt.catalog.column import Codes, NumberColumn, Order, Spelt, TermColumn, compact, recoded, sorted_positions
+from forecourt.catalog.column import Codes, NumberColumn, Order, Spelt, TermColumn, recoded, sorted_positions
 from forecourt.catalog.facet import FacetTable
 from forecourt.catalog.identifier_order import Identifiers
 from forecourt.catalog.ids import Ids
 from forecourt.catalog.listing import FACET_RANGES, FACET_TERMS
+from forecourt.catalog.postings import Postings
 from forecourt.catalog.spelling import Spellings, spellings_of
 from forecourt.catalog.words import WordIndex
 
@@ -124,9 +123,7 @@ def assembled(columns: Columns, *, text_fields: Sequence[str], heap_limit: int, 
     )
 
 
-def _term_column(
-    spelt: Spelt, dealers: Dealers
-) -> tuple[TermColumn, Codes, dict[str, dict[str, dict[str, int]]]]:
+def _term_column(spelt: Spelt, dealers: Dealers) -> tuple[TermColumn, Codes, dict[str, dict[str, dict[str, int]]]]:
     """Group spellings by normal form and show each group as it is most often written, ties by the smaller text.
 
     The last that is returned says which sellers write a value how, where they differ.

@@ -9,7 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import FrozenBitMap
 
-from forecourt.catalog.bitmap import EMPTY, Positions, Postings, PostingsBuilder
+from forecourt.catalog.bitmap import EMPTY, Positions
+from forecourt.catalog.column import united
+from forecourt.catalog.moves import Moves
+from forecourt.catalog.postings import Postings, PostingsBuilder
 from forecourt.catalog.text import letters, tokens
 
 __all__ = ["WordIndex", "WordIntake"]
@@ -30,6 +33,14 @@ class WordIndex:
         self._postings = postings
         self._remembered: OrderedDict[str, FrozenBitMap] = OrderedDict()
         self._first_letters = {letter: self._union(letter) for letter in sorted({word[0] for word in words})}
+
+    def followed(self, fresh: "WordIndex", moves: Moves) -> "WordIndex":
+        """Return the index of a stock that follows from this one's by `moves`."""
+        words, earlier_codes, fresh_codes = united(self._words, fresh._words)
+        postings, alive = self._postings.followed(fresh._postings, moves, (earlier_codes, fresh_codes), len(words))
+        if not alive.all():
+            words = [word for word, lives in zip(words, alive.tolist(), strict=True) if lives]
+        return WordIndex(words, postings)
 
     def matching(self, text: str) -> FrozenBitMap | None:
         """Return the positions that every word of `text` matches, None when `text` has no word at all."""
