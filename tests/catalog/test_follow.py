@@ -43,7 +43,11 @@ def changed(stock: Stock, seed: int) -> tuple[Stock, Change]:
     if kind == "prices":
         for listing_id, dealer_id, body in chance.sample(stock, len(stock) // 3):
             members = json.loads(body)
-            written[listing_id] = (listing_id, dealer_id, json.dumps({**members, "price": chance.randrange(9)}).encode())
+            written[listing_id] = (
+                listing_id,
+                dealer_id,
+                json.dumps({**members, "price": chance.randrange(9)}).encode(),
+            )
     elif kind != "none":
         share = 1 if kind == "all" else 3
         for row in stock_of(chance.randrange(2**64), chance.randint(0, 60 // share)):
@@ -146,11 +150,15 @@ def test_two_changes_of_one_listing_are_refused() -> None:
 def test_what_stands_on_many_listings_and_what_grows_into_it_are_found_after_many_imports() -> None:
     catalog = Catalog.build(())
     for start in range(0, 3000, 100):
-        rows = [Listing(f"{n:04}", "d", body(make="Honda" if n % 3 else "Kia", note=n)) for n in range(start, start + 100)]
+        rows = [
+            Listing(f"{n:04}", "d", body(make="Honda" if n % 3 else "Kia", note=n)) for n in range(start, start + 100)
+        ]
         catalog = catalog.followed(rows, [f"{start - 100 + n:04}" for n in range(0, 100, 4)])
-    assert catalog.search(Filters(text="honda"), limit=0).total == catalog.search(
-        Filters(terms={"make": ["Honda"]}), limit=0
-    ).total == sum(1 for n in range(3000) if n % 3 and (n % 4 or n >= 2900))
+    assert (
+        catalog.search(Filters(text="honda"), limit=0).total
+        == catalog.search(Filters(terms={"make": ["Honda"]}), limit=0).total
+        == sum(1 for n in range(3000) if n % 3 and (n % 4 or n >= 2900))
+    )
     assert catalog.search(Filters(text="note2999"), limit=1).total == 1
     assert catalog.search(Filters(text="note0"), limit=1).total == 0
 

@@ -23,6 +23,7 @@ __all__ = [
     "TermColumn",
     "compact",
     "followed",
+    "living",
     "packed",
     "recoded",
     "renumbered",
@@ -45,11 +46,14 @@ def compact(codes: npt.NDArray[Any], groups: int) -> Codes:
 
 def recoded(codes: Codes, table: npt.NDArray[np.int64], groups: int) -> Codes:
     """Return codes with `table[code]`, which is below `groups` or -1 for none, in the place of each."""
-    return compact(np.append(table, -1), groups).take(np.minimum(codes, codes.dtype.type(table.size)))
+    found: Codes = compact(np.append(table, -1), groups).take(np.minimum(codes, codes.dtype.type(table.size)))
+    return found
 
 
-def united(earlier: Sequence[Any], fresh: Sequence[Any]) -> tuple[list[Any], Positions, Positions]:
+def united(earlier: Sequence[Any], fresh: Sequence[Any]) -> tuple[Sequence[Any], Positions, Positions]:
     """Return what either of two ascending sequences holds, ascending, and the new places of what each of them holds."""
+    if isinstance(earlier, array) and isinstance(fresh, array):
+        return _arrays_united(np.array(earlier, dtype=np.int64), np.array(fresh, dtype=np.int64))
     places = [bisect_left(earlier, value) for value in fresh]
     new = [place == len(earlier) or earlier[place] != value for place, value in zip(places, fresh, strict=True)]
     values: list[Any] = []
@@ -61,6 +65,17 @@ def united(earlier: Sequence[Any], fresh: Sequence[Any]) -> tuple[list[Any], Pos
             done = place
     values += earlier[done:]
     return values, *renumbered(len(earlier), np.array(places, dtype=np.int64), np.array(new, dtype=np.bool_))
+
+
+def _arrays_united(
+    earlier: npt.NDArray[np.int64], fresh: npt.NDArray[np.int64]
+) -> tuple[Sequence[Any], Positions, Positions]:
+    places = np.searchsorted(earlier, fresh)
+    new = np.ones(fresh.size, dtype=np.bool_)
+    within = places < earlier.size
+    new[within] = earlier[places[within]] != fresh[within]
+    values = array("q", np.insert(earlier, places[new], fresh[new]).tobytes())
+    return values, *renumbered(earlier.size, places, new)
 
 
 def renumbered(count: int, places: npt.NDArray[np.int64], new: npt.NDArray[np.bool_]) -> tuple[Positions, Positions]:
@@ -88,9 +103,18 @@ def followed(
     return codes, alive
 
 
+def living(values: Sequence[Any], alive: npt.NDArray[np.bool_]) -> Sequence[Any]:
+    """Return those of the values that are alive."""
+    if alive.all():
+        return values
+    if isinstance(values, array):
+        return array("q", np.array(values, dtype=np.int64)[alive].tobytes())
+    return [value for value, lives in zip(values, alive.tolist(), strict=True) if lives]
+
+
 def packed(values: Sequence[int | float]) -> Sequence[int | float]:
     """Return numbers without an object for each, where all of them are whole and not too large."""
-    if all(type(value) is int and abs(value) < _PACKED_LIMIT for value in values):
+    if not isinstance(values, array) and all(type(value) is int and abs(value) < _PACKED_LIMIT for value in values):
         return array("q", values)
     return values
 
@@ -116,7 +140,7 @@ class TermColumn:
 
     def __init__(
         self,
-        values: Sequence[str | int | float | bool],
+        values: Sequence[str | int | bool],
         codes: Mapping[str | bool, int],
         postings: Postings,
         spelt: Spelt | None = None,

@@ -12,7 +12,7 @@ from pyroaring import FrozenBitMap
 
 from forecourt.catalog.bitmap import EMPTY, Mask, Positions
 from forecourt.catalog.build import read
-from forecourt.catalog.column import Codes, NumberColumn, Order, Spelt, followed, packed, recoded, united
+from forecourt.catalog.column import Codes, NumberColumn, Order, Spelt, followed, living, packed, recoded, united
 from forecourt.catalog.identifier_order import stock_followed
 from forecourt.catalog.ids import Ids
 from forecourt.catalog.listing import NUMBERS, Listing
@@ -72,11 +72,11 @@ def _united(parts: Parts, fresh: Columns, moves: Moves, replaced: Positions) -> 
     return Columns(
         bodies=bodies,
         ids=parts.ids.followed(fresh.ids, moves.source),
-        dealers=Dealers(_living(names, alive), dealer_codes),
+        dealers=Dealers(living(names, alive), dealer_codes),
         spelt={name: _spelt_followed(parts, name, fresh.spelt[name], moves) for name in TEXTS},
         numbers={name: _number_followed(parts.numbers[name], fresh.numbers[name], moves) for name in NUMBERS},
         flags=(flag_values, flag_codes),
-        updated_at=Order(packed(moments), time_codes),
+        updated_at=Order(moments, time_codes),
         features=_features_followed(parts, fresh, moves),
         vins=parts.identifiers["vin"].followed(fresh.vins, moves, replaced, bodies),
         vehicle_ids=parts.identifiers["vehicle_id"].followed(fresh.vehicle_ids, moves, replaced, bodies),
@@ -87,15 +87,11 @@ def _united(parts: Parts, fresh: Columns, moves: Moves, replaced: Positions) -> 
 
 def _followed(
     moves: Moves, earlier_values: Sequence[Any], earlier: Codes, fresh_values: Sequence[Any], fresh: Codes
-) -> tuple[list[Any], Codes]:
+) -> tuple[Sequence[Any], Codes]:
     """Return the distinct values, ascending, of a column of the stock that follows, and its codes among them."""
     values, *tables = united(earlier_values, fresh_values)
     codes, alive = followed(moves, earlier, fresh, (tables[0], tables[1]), len(values))
-    return _living(values, alive), codes
-
-
-def _living(values: list[Any], alive: Mask) -> list[Any]:
-    return values if alive.all() else [value for value, lives in zip(values, alive.tolist(), strict=True) if lives]
+    return living(values, alive), codes
 
 
 def _dealers_united(earlier: Sequence[str], fresh: Sequence[str]) -> tuple[list[str], Positions, Positions]:

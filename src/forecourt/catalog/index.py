@@ -84,10 +84,7 @@ class Catalog:
         columns = read(listings, text_fields=text_fields, heap_limit=heap_limit, directory=directory)
         catalog = cls(assembled(columns, text_fields=text_fields, heap_limit=heap_limit, directory=directory))
         del columns
-        if len(catalog) > _SMALL:
-            catalog._bodies.let_go()
-            give_back()
-        return catalog
+        return catalog._settled()
 
     def followed(self, changed: Iterable[Listing], removed: Collection[str] = ()) -> "Catalog":
         """Return the catalog of the stock in which `changed` are new or as they are now and `removed` are no more.
@@ -96,11 +93,15 @@ class Catalog:
         through the columns of the rest once, and shares this one's file of bodies. This one stays as it is. Raises
         ValueError when two of `changed` share an id.
         """
-        catalog = Catalog(following(self._parts, changed, removed))
-        if len(catalog) > _SMALL:
-            catalog._bodies.let_go()
+        return Catalog(following(self._parts, changed, removed))._settled()
+
+    def _settled(self) -> "Catalog":
+        """Do now, where nobody waits, what the first request would have to, and give back what building took."""
+        if self._count > _SMALL:
+            self._all_facets  # noqa: B018 - computed once
+            self._bodies.let_go()
             give_back()
-        return catalog
+        return self
 
     def __len__(self) -> int:
         return self._count

@@ -91,7 +91,8 @@ def assembled(columns: Columns, *, text_fields: Sequence[str], heap_limit: int, 
     for name in ("price", "list_price", "msrp", "mileage", "year"):
         orders[name] = Order(columns.numbers[name].values, columns.numbers[name].codes)
     years = columns.numbers["year"]
-    terms["year"], codes["year"] = TermColumn(years.values, {}, _postings(years.codes, 0)), years.codes
+    terms["year"] = TermColumn([int(year) for year in years.values], {}, _postings(years.codes, 0))
+    codes["year"] = years.codes
     flags, codes["dc_fast_charge"] = columns.flags
     found: dict[str | bool, int] = {flag: rank for rank, flag in enumerate(flags)}
     terms["dc_fast_charge"] = TermColumn(flags, found, _postings(codes["dc_fast_charge"], len(flags)))

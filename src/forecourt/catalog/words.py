@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pyroaring import FrozenBitMap
 
 from forecourt.catalog.bitmap import EMPTY, Positions
-from forecourt.catalog.column import united
+from forecourt.catalog.column import living, united
 from forecourt.catalog.moves import Moves
 from forecourt.catalog.postings import Postings, PostingsBuilder
 from forecourt.catalog.text import letters, tokens
@@ -28,7 +28,7 @@ _AFTER_ALL = chr(0x10FFFF)
 class WordIndex:
     """The tokens of the listings in order, each with its positions; a prefix is a run of tokens."""
 
-    def __init__(self, words: list[str], postings: Postings) -> None:
+    def __init__(self, words: Sequence[str], postings: Postings) -> None:
         self._words = words
         self._postings = postings
         self._remembered: OrderedDict[str, FrozenBitMap] = OrderedDict()
@@ -38,9 +38,7 @@ class WordIndex:
         """Return the index of a stock that follows from this one's by `moves`."""
         words, earlier_codes, fresh_codes = united(self._words, fresh._words)
         postings, alive = self._postings.followed(fresh._postings, moves, (earlier_codes, fresh_codes), len(words))
-        if not alive.all():
-            words = [word for word, lives in zip(words, alive.tolist(), strict=True) if lives]
-        return WordIndex(words, postings)
+        return WordIndex(living(words, alive), postings)
 
     def matching(self, text: str) -> FrozenBitMap | None:
         """Return the positions that every word of `text` matches, None when `text` has no word at all."""
