@@ -17,8 +17,8 @@ from forecourt.catalog.bitmap import Positions
 
 __all__ = ["Bodies", "BodiesWriter", "MappedBodies", "runs"]
 
-_READ_BEFORE_LETTING_GO: Final = 512
-"""Bodies read from a mapping before its pages are given back: each may have brought sixteen pages with it."""
+_READ_BEFORE_LETTING_GO: Final = 256
+"""Bodies read from a mapping before its pages are given back: each may have brought fifty pages with it."""
 
 _PIECE: Final = 1 << 20
 """Bytes copied from file to file at a time."""

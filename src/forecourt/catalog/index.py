@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from pyroaring import FrozenBitMap
 
-from forecourt.catalog.bitmap import EMPTY, Positions, bitmap_of, bitmap_of_mask, positions_of
+from forecourt.catalog.bitmap import EMPTY, Mask, Positions, bitmap_of, bitmap_of_mask, positions_of
 from forecourt.catalog.build import give_back, read
 from forecourt.catalog.column import Codes, Order
 from forecourt.catalog.follow import following
@@ -24,13 +24,16 @@ _HEAP_LIMIT: Final = 64 << 20
 _TEXT_SORTS: Final = frozenset({"make", "model", "stock"})
 
 # What one step of each way costs here, in nanoseconds; only their proportion matters, and it only picks the
-# # way.
+# way.
 _STEP: Final = 65
 _RANKED: Final = 12
 _RANKED_ONCE: Final = 12_000
 
 _SMALL: Final = 8192
 _SPARSE: Final = 24
+
+_BLOCK: Final = 1 << 16
+"""Codes compared at a time, so that what comes between stays in the processor's cache and takes no memory for long."""
 
 _REMEMBERED: Final = 16 << 20
 """Bytes, at most, of remembered spans: the bounds that shoppers ask for are round and come again."""
@@ -330,7 +333,11 @@ class Catalog:
     def _learn(self, span: Span) -> FrozenBitMap:
         """Return where a span holds, and remember it."""
         member, first, end = span
-        bitmap = bitmap_of_mask(_within(self._numbers[member].codes, first, end))
+        codes = self._numbers[member].codes
+        mask: Mask = np.empty(codes.size, dtype=np.bool_)
+        for start in range(0, codes.size, _BLOCK):
+            mask[start : start + _BLOCK] = _within(codes[start : start + _BLOCK], first, end)
+        bitmap = bitmap_of_mask(mask)
         if len(self._remembered) >= self._remembered_limit:
             self._remembered.clear()
         self._remembered[span] = bitmap
