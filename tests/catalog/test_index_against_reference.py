@@ -15,7 +15,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.catalog.reference import Reference
 
-from forecourt.catalog import Catalog, Listing, bodies, build, facet, identifier_order, index, parts, postings, words
+from forecourt.catalog import (
+    Catalog,
+    Listing,
+    bodies,
+    build,
+    facet,
+    identifier_order,
+    index,
+    matching,
+    paging,
+    parts,
+    postings,
+    words,
+)
 from forecourt.model import (
     FLAG_FILTERS,
     MAX_FILTERS,
@@ -131,10 +144,12 @@ def scaled(scale: str) -> Iterator[None]:
         if scale != "small":
             patch.setattr(index, "SMALL_STOCK", -1)
         if scale == "large":
-            patch.setattr(index, "_SMALL", 0)
-            patch.setattr(index, "_SPARSE", 3)
-            patch.setattr(index, "_RANKED_ONCE", 0)
-            patch.setattr(index, "_RANKED", 0)
+            for module in (index, matching, paging):
+                patch.setattr(module, "_SMALL", 0)
+            patch.setattr(matching, "_SPARSE", 3)
+            patch.setattr(matching, "_BLOCK", 7)
+            patch.setattr(paging, "_RANKED_ONCE", 0)
+            patch.setattr(paging, "_RANKED", 0)
             patch.setattr(facet, "_FEW", 0)
             patch.setattr(facet, "_LISTINGS_A_COMBINATION", 1)
             patch.setattr(facet, "_RANKS_A_CELL", 3)
