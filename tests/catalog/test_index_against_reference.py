@@ -146,6 +146,7 @@ def scaled(scale: str) -> Iterator[None]:
         if scale == "large":
             for module in (index, matching, paging):
                 patch.setattr(module, "_SMALL", 0)
+            patch.setattr(index, "_LISTINGS_BETWEEN", 99)
             patch.setattr(matching, "_SPARSE", 3)
             patch.setattr(matching, "_BLOCK", 7)
             patch.setattr(paging, "_RANKED_ONCE", 0)

@@ -5,7 +5,7 @@ import sys
 import tempfile
 import weakref
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
@@ -58,8 +58,7 @@ class Bodies:
         if sum(map(len, bodies)) <= self._heap_limit:
             return Bodies(bodies, self._heap_limit)
         writer = BodiesWriter(self._heap_limit, directory)
-        for body in bodies:
-            writer.add(body)
+        writer.add(bodies)
         return writer.finish()
 
 
@@ -166,11 +165,6 @@ class _BodyFile:
             self.size = self._file.tell()
             return begin
 
-    def write(self, body: bytes) -> None:
-        """Write a body behind the last one, perhaps only into a buffer; for the only writer."""
-        self._file.write(body)
-        self.size += len(body)
-
     def mapped(self) -> mmap.mmap:
         """Return what the file holds by now."""
         self._file.flush()
@@ -190,18 +184,17 @@ class BodiesWriter:
         self._length = 0
         self._lengths = array("I")
 
-    def add(self, body: bytes) -> None:
-        """Take the next body."""
+    def add(self, bodies: Sequence[bytes]) -> None:
+        """Take the next bodies."""
+        self._lengths.extend(map(len, bodies))
         if self._file is not None:
-            self._lengths.append(len(body))
-            self._file.write(body)
+            self._file.append(bodies)
             return
-        self._heap.append(body)
-        self._length += len(body)
+        self._heap += bodies
+        self._length += sum(self._lengths[-len(bodies) :])
         if self._length > self._heap_limit:
             self._file = _BodyFile(self._directory)
             self._file.append(self._heap)
-            self._lengths.extend(map(len, self._heap))
             self._heap = []
 
     def finish(self) -> Bodies:

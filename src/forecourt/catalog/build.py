@@ -9,8 +9,8 @@ import ctypes
 import sys
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
-from operator import attrgetter
+from itertools import islice, pairwise
+from operator import attrgetter, lt
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from forecourt.catalog.bitmap import Positions
 from forecourt.catalog.bodies import Bodies, BodiesWriter
 from forecourt.catalog.column import Codes, NumberColumn, Order, Spelt, compact, packed
 from forecourt.catalog.identifier_order import IdentifierIntake, Identifiers, StockKeys
-from forecourt.catalog.ids import Ids
+from forecourt.catalog.ids import Ids, starts_of
 from forecourt.catalog.intake import (
     NO_TIME,
     FeatureIntake,
@@ -36,7 +36,7 @@ from forecourt.catalog.intake import (
     texts_of,
     words_of,
 )
-from forecourt.catalog.listing import CAR, NUMBERS, OFFERED, Listing, Members
+from forecourt.catalog.listing import CAR, NUMBERS, OFFERED, AnyMembers, Listing, Members
 from forecourt.catalog.parts import TEXTS, Columns, Dealers
 from forecourt.catalog.text import normalise
 from forecourt.catalog.words import WordIntake
@@ -44,9 +44,6 @@ from forecourt.catalog.words import WordIntake
 __all__ = ["give_back", "read"]
 
 _CHUNK = 1 << 16
-_LARGE = 2 << 20
-_M_TRIM_THRESHOLD = -1
-_M_MMAP_THRESHOLD = -3
 _ROWS = 1 << 12
 """Listings whose members are objects at one time: few enough to stay in the processor's cache."""
 
@@ -57,6 +54,9 @@ _MEMBERS = msgspec.structs.fields(Members)
 _READ = attrgetter(*[member.name for member in _MEMBERS])
 _STATUS = [member.name for member in _MEMBERS].index("status")
 _DECODE = msgspec.json.Decoder(Members).decode
+_DECODE_ANY = msgspec.json.Decoder(AnyMembers).decode
+_LISTS = ("features", "feature_codes")
+_TEXT_MEMBERS = tuple(member.name for member in _MEMBERS if member.name not in (*NUMBERS, *_LISTS, "dc_fast_charge"))
 
 
 def read(
@@ -82,8 +82,6 @@ def read(
         columns, unfit = _columns(bodies.of(range(start, min(start + _ROWS, len(bodies)))))
         if unfit:
             dropped.append(np.array(unfit, dtype=np.intp) + start)
-        for name in TEXTS:
-            columns[name] = texts_of(columns[name])
         columns["vehicle_type"] = _vehicle_types(columns["vehicle_type"])
         for name, text_intake in texts.items():
             text_intake.add(columns[name])
@@ -92,7 +90,7 @@ def read(
         flags.take(columns["dc_fast_charge"])
         times.take(columns["updated_at"])
         for name, identifier in identifiers.items():
-            identifier.take(first, texts_of(columns[name]))
+            identifier.take(first, columns[name])
         features.take(first, columns["feature_codes"])
         _take_words(words, text_fields, first, columns)
         first += len(columns["status"])
@@ -126,27 +124,39 @@ def read(
 
 
 def give_back() -> None:
-    """Return freed memory to the system, and have glibc return large pieces as soon as they are freed from now on.
-
-    Left alone it keeps what building has freed, half as much again as the index, and comes to keep up to 64 MiB of what
-    questions use for a moment, by a threshold that rises with the largest piece ever freed (mallopt(3)).
-    """
+    """Return freed memory to the system; glibc keeps what building has freed, half as much again as the index."""
     if sys.platform == "linux":
-        library = ctypes.CDLL(None)
-        if hasattr(library, "mallopt") and hasattr(library, "malloc_trim"):
-            library.mallopt(_M_MMAP_THRESHOLD, _LARGE)
-            library.mallopt(_M_TRIM_THRESHOLD, 2 * _LARGE)
-            library.malloc_trim(0)
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
 
 
 def _columns(bodies: Sequence[bytes]) -> tuple[dict[str, Sequence[Any]], list[int]]:
-    """Return the members of those bodies that are offered, a column each, and which bodies are not."""
-    rows = list(map(_READ, map(_DECODE, bodies)))
+    """Return the members of those bodies that are offered, a column each, and which bodies are not.
+
+    Texts and lists of texts come out as such, with None for what is none; a look at each value is only taken when some
+    body has a member of a wrong type.
+    """
+    try:
+        rows = list(map(_READ, map(_DECODE, bodies)))
+        sound = True
+    except msgspec.ValidationError:
+        rows = list(map(_READ, map(_DECODE_ANY, bodies)))
+        sound = False
     unfit = [index for index, row in enumerate(rows) if not _offered(row[_STATUS])]
     if unfit:
         rows = [row for row in rows if _offered(row[_STATUS])]
-    columns: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * len(_MEMBERS)
-    return {member.name: column for member, column in zip(_MEMBERS, columns, strict=True)}, unfit
+    found: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * len(_MEMBERS)
+    columns = {member.name: column for member, column in zip(_MEMBERS, found, strict=True)}
+    if not sound:
+        for name in _TEXT_MEMBERS:
+            columns[name] = texts_of(columns[name])
+        for name in _LISTS:
+            columns[name] = [
+                [text for text in value if type(text) is str] if type(value) is list else None
+                for value in columns[name]
+            ]
+    return columns, unfit
 
 
 def _vehicle_types(column: Sequence[str | None]) -> Sequence[str | None]:
@@ -161,14 +171,14 @@ def _take_words(
     positions = np.arange(first, first + len(columns["status"]), dtype=np.uint32)
     for name in text_fields:
         column = columns[name]
-        if name == "features":
+        if name in _LISTS:
             words.take(*flattened(first, column))
         elif name in _RUNNING:
-            words.take(*spread(first, words_of(texts_of(column))))
+            words.take(*spread(first, words_of(column)))
         elif name == "year":
             words.take([None if year is None else str(year) for year in column], positions)
-        else:
-            words.take(texts_of(column), positions)
+        elif name in _TEXT_MEMBERS:
+            words.take(column, positions)
 
 
 def _keep(
@@ -177,24 +187,21 @@ def _keep(
     """Keep every listing; return bodies by arrival, ids in order, the order, and the dealers by arrival."""
     writer = BodiesWriter(heap_limit, directory)
     ids = bytearray()
-    starts = array("Q", [0])
-    names: list[str] = []
+    lengths = array("I")
     dealers: Texts = Texts()
     ascending = True
-    previous: bytes | None = None
+    last = b""
+    rows = iter(listings)
     try:
-        for listing in listings:
-            writer.add(listing.body)
-            encoded = listing.listing_id.encode("utf-8", "surrogatepass")
-            ascending = ascending and (previous is None or previous < encoded)
-            previous = encoded
-            ids += encoded
-            starts.append(len(ids))
-            names.append(listing.dealer_id)
-            if len(names) == _ROWS:
-                dealers.add(names)
-                names.clear()
-        dealers.add(names)
+        while some := list(islice(rows, _ROWS)):
+            writer.add([listing.body for listing in some])
+            encoded = [listing.listing_id.encode("utf-8", "surrogatepass") for listing in some]
+            ascending = ascending and last < encoded[0] and all(map(lt, encoded, encoded[1:]))
+            last = encoded[-1]
+            ids += b"".join(encoded)
+            lengths.extend(map(len, encoded))
+            dealers.add([listing.dealer_id for listing in some])
+        starts = starts_of(np.frombuffer(lengths, dtype=np.uint32))
         if ascending:
             order = np.arange(len(starts) - 1, dtype=np.uint32)
             return writer.finish(), Ids(bytes(ids), starts), order, dealers

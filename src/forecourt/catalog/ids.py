@@ -10,7 +10,7 @@ import numpy.typing as npt
 from forecourt.catalog.bitmap import Positions
 from forecourt.catalog.bodies import ends_of, runs
 
-__all__ = ["Ids"]
+__all__ = ["Ids", "starts_of"]
 
 
 class Ids:
@@ -27,7 +27,7 @@ class Ids:
     def of(cls, encoded: Sequence[bytes]) -> "Ids":
         """Return ids, in UTF-8, as they come."""
         lengths = np.fromiter(map(len, encoded), np.uint32, len(encoded))
-        return cls(b"".join(encoded), _starts(lengths))
+        return cls(b"".join(encoded), starts_of(lengths))
 
     def __len__(self) -> int:
         return len(self._starts) - 1
@@ -44,7 +44,7 @@ class Ids:
         lengths = np.diff(starts).astype(np.uint32).take(positions)
         buffer = self._buffer
         joined = b"".join([buffer[first:end] for first, end in runs(starts.take(positions), lengths)])
-        return Ids(joined, _starts(lengths))
+        return Ids(joined, starts_of(lengths))
 
     def followed(self, fresh: "Ids", source: Positions) -> "Ids":
         """Return the ids at `source`, where those of `fresh` are counted on from the last of these."""
@@ -65,5 +65,5 @@ class Ids:
         return position if position < len(self) and self._encoded(position) == encoded else None
 
 
-def _starts(lengths: npt.NDArray[np.uint32]) -> "array[int]":
+def starts_of(lengths: npt.NDArray[np.uint32]) -> "array[int]":
     return array("Q", np.concatenate(([0], ends_of(lengths))).astype(np.uint64).tobytes())

@@ -27,6 +27,10 @@ _TEXT_SORTS: Final = frozenset({"make", "model", "stock"})
 
 _SMALL: Final = 8192
 
+_LISTINGS_BETWEEN: Final = 128 << 20
+"""Questions times listings after which freed memory is given back: the sets that are made for a moment are of a size
+that glibc leaves holes for, and with every question a little more (a third of the index over a thousand questions)."""
+
 
 class Catalog:
     """An immutable search index over the listings of a set of sellers; see `build`.
@@ -44,6 +48,8 @@ class Catalog:
         self._count = len(parts.bodies)
         self._small = SmallSearch(parts) if self._count <= SMALL_STOCK else None
         self._matching = Matching(parts)
+        self._questions = 0
+        self._questions_between = _LISTINGS_BETWEEN // (self._count + 1)
         self.generation = 0
         """The generation of the inventory that this is the catalog of; set once by whoever read it from a store."""
 
@@ -110,6 +116,7 @@ class Catalog:
         limit = min(max(limit, 0), self._count)
         if self._small is not None:
             return self._search_small(self._small, filters, sort, skip, limit, after, dealers)
+        self._count_question()
         order = None if sort is None else self._orders[sort.field]
         descending = sort is not None and sort.descending
         bitmap = self._matching.bitmap(filters, dealers)
@@ -167,12 +174,19 @@ class Catalog:
         return counted if dealers is None else self._parts.spellings.shown(counted, dealers)
 
     def _counted(self, filters: Filters, dealers: Collection[str] | None) -> Facets:
+        self._count_question()
         matched = self._matching.matched(filters, dealers)
         if matched is None:
             return self._all_facets
         if isinstance(matched, FrozenBitMap):
             return self._parts.facets.count(matched, positions_of(matched))
         return self._parts.facets.count(None, matched)
+
+    def _count_question(self) -> None:
+        self._questions += 1
+        if self._questions > self._questions_between:
+            self._questions = 0
+            give_back()
 
     @cached_property
     def _all_facets(self) -> Facets:
