@@ -90,9 +90,9 @@ class WordIntake:
         """Take texts, each of a position."""
         known = self._known
         numbers = np.fromiter(map(known.__getitem__, texts), np.uint32, len(texts))
-        ends = np.frombuffer(known.ends, dtype=np.uint32).astype(np.intp)
+        bounds = np.frombuffer(known.ends, dtype=np.uint32)
         tokens = np.frombuffer(known.tokens, dtype=np.uint32)
-        starts, ends = ends[numbers], ends[numbers + 1]
+        starts, ends = bounds.take(numbers).astype(np.intp), bounds.take(numbers + 1).astype(np.intp)
         lengths = ends - starts
         # The place of each token of each text in `tokens`: the texts' starts, counted on from.
         steps = np.arange(lengths.sum(), dtype=np.intp)
