@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import sys
 from collections import deque
 from collections.abc import Collection, Iterable
 from itertools import islice
@@ -15,6 +16,10 @@ __all__ = ["Inventory"]
 
 _POLL_SECONDS: Final = 0.5
 """How often a worker looks for a new generation; with the time to build it, within the two seconds promised."""
+
+_SWITCH_SECONDS: Final = 0.0005
+"""How long the thread that builds a catalog keeps the interpreter from one that answers a request; Python's own 5 ms,
+several times in each request, are what a caller would notice."""
 
 _FEW: Final = 20_000
 _PART: Final = 4
@@ -69,6 +74,7 @@ class Inventory:
 
     async def start(self) -> None:
         """Build the first catalog and keep watching."""
+        sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_SECONDS))
         await self.refresh()
         self._watching = asyncio.create_task(self._watch(), name="forecourt-inventory")
 
