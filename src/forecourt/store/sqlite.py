@@ -316,6 +316,25 @@ class SQLiteStore:
 
         return await self._read(work)
 
+    async def changed_listings(
+        self, since: int, take: Callable[[Iterable[StoredListing]], Result]
+    ) -> tuple[int, Result, Sequence[str]] | None:
+        """Read what was written and what was removed, and whether that is all, in one read transaction."""
+
+        def work(connection: sqlite3.Connection) -> tuple[int, Result, Sequence[str]] | None:
+            connection.execute("BEGIN")
+            try:
+                generation, history_from = connection.execute(self._sql["generations"]).fetchone()
+                if not history_from <= since <= generation:
+                    return None
+                removed = [found[0] for found in connection.execute(self._sql["removed_since"], (since, since))]
+                rows = connection.execute(self._sql["written_since"], (since,))
+                return generation, take(StoredListing(*row) for row in rows), removed
+            finally:
+                connection.execute("ROLLBACK")
+
+        return await self._read(work)
+
     async def past_listings(
         self, generation: int, until: int, limit: int, take: Callable[[Iterable[PastListing]], Result]
     ) -> Result | None:

@@ -217,6 +217,24 @@ class PostgreSQLStore:
 
         return await self._read(work, _SNAPSHOT)
 
+    async def changed_listings(
+        self, since: int, take: Callable[[Iterable[StoredListing]], Result]
+    ) -> tuple[int, Result, Sequence[str]] | None:
+        """Read what was written and what was removed, and whether that is all, from one snapshot."""
+
+        def work(connection: Connection) -> tuple[int, Result, Sequence[str]] | None:
+            connection.execute("SET LOCAL idle_in_transaction_session_timeout = '10min'")
+            generation, history_from = _only(connection, self._sql["generations"])
+            if not history_from <= since <= generation:
+                return None
+            removed = [found[0] for found in connection.execute(self._sql["removed_since"], (since, since))]
+            with connection.cursor("written_since", binary=True) as cursor:
+                cursor.itersize = _BATCH
+                cursor.execute(self._sql["written_since"], (since,))
+                return generation, take(StoredListing(*found) for found in cursor), removed
+
+        return await self._read(work, _SNAPSHOT)
+
     async def past_listings(
         self, generation: int, until: int, limit: int, take: Callable[[Iterable[PastListing]], Result]
     ) -> Result | None:
