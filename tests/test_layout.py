@@ -42,6 +42,8 @@ WITHOUT_A_FILE: Final[Mapping[str, str]] = {
     "feed/row.py": "one plain record, which every reader makes",
     "feed/vehicle.py": "feed/test_points.py and feed/test_read.py make every vehicle with it",
     "store/postgresql/lead.py": "store/ runs one body of tests over every store",
+    "store/postgresql/outbox.py": "store/test_outbox.py runs one body of tests over every store",
+    "store/sqlite_lead.py": "store/test_leads.py and test_outbox.py run one body of tests over every store",
     "store/postgresql/session.py": "store/ runs one body of tests over every store",
     "store/comparable.py": "store/ runs one body of tests over every store, which compares identifiers by it",
 }

@@ -17,19 +17,16 @@ from forecourt.store import (
     RETIRED_KEPT,
     FeedState,
     InventoryChange,
-    LeadRecord,
-    LeadTransaction,
     PastListing,
-    Remembered,
     Secret,
     StoredListing,
     StoreError,
 )
-from forecourt.store.comparable import identifiers, retired, row, time_text
+from forecourt.store.comparable import identifiers, retired, row
 from forecourt.store.statements import migrations, queries
 
 try:
-    from forecourt.store.postgresql.lead import PostgreSQLLeadTransaction, recall
+    from forecourt.store.postgresql.outbox import PostgreSQLLeads
     from forecourt.store.postgresql.session import Connection, Lane, asked, connector, lock_id
 except ModuleNotFoundError as error:
     if error.name != "psycopg":
@@ -62,7 +59,7 @@ _AT_THE_FEEDS_PACE: Final = "SET statement_timeout = 0"
 _MIGRATIONS: Final = lock_id("migrations")
 
 
-class PostgreSQLStore:
+class PostgreSQLStore(PostgreSQLLeads):
     """The store of many machines."""
 
     def __init__(self, address: str) -> None:
@@ -204,36 +201,6 @@ class PostgreSQLStore:
         values = ([kind for kind, _ in named], [value for _, value in named], list(dealer_ids))
         return await self._read(lambda connection: bool(_only(connection, self._sql["has_departed"], values)[0]))
 
-    # Leads
-
-    async def decide_lead(self, work: Callable[[LeadTransaction], Result]) -> Result:
-        """Run `work` in a transaction; it waits for those of other leads that it meets, and for no more.
-
-        When the server is lost during the commit, nobody can tell whether the lead is kept: this is a StoreError
-        too, and asking again finds the lead by its key or as its twin.
-        """
-        return await self._write(lambda connection: work(PostgreSQLLeadTransaction(connection, self._sql)))
-
-    async def recall(self, scope: str, key: str, now: datetime) -> Remembered | None:
-        """Look a key up, without a lock."""
-        return await self._read(lambda connection: recall(connection, self._sql, scope, key, now))
-
-    async def leads(self, dealer_id: str | None, limit: int) -> Sequence[LeadRecord]:
-        """Read the newest leads."""
-        values = {"dealer_id": dealer_id, "limit": limit}
-        return await self._read(
-            lambda connection: [_lead(found) for found in connection.execute(self._sql["leads"], values)]
-        )
-
-    async def lead(self, lead_id: str) -> LeadRecord | None:
-        """Read one lead."""
-
-        def work(connection: Connection) -> LeadRecord | None:
-            found = connection.execute(self._sql["lead"], (lead_id,)).fetchone()
-            return _lead(found) if found else None
-
-        return await self._read(work)
-
     # The deployment
 
     async def check(self) -> None:
@@ -338,13 +305,6 @@ def _copy(connection: Connection, statement: str, listings: Iterable[StoredListi
             failure = error
     if failure is not None:
         raise failure
-
-
-def _lead(found: tuple[Any, ...]) -> LeadRecord:
-    """Return a lead, its time as text like every store gives it."""
-    values = list(found)
-    values[5] = time_text(values[5])
-    return LeadRecord(*values)
 
 
 STORE: Final = PostgreSQLStore
