@@ -10,7 +10,7 @@ from forecourt.lead.delivery import DeliveryError, Parcel, TargetError, open_tar
 
 
 def test_the_ways_to_deliver_are_the_modules_that_deliver() -> None:
-    assert ways() == ("folder",)
+    assert ways() == ("email", "folder", "https")
 
 
 @pytest.mark.parametrize("way", ways())
@@ -28,11 +28,11 @@ def test_a_target_is_opened_by_its_way(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({}, "via: must be one of folder"),
-        ({"via": 7}, "via: must be one of folder"),
-        ({"via": "fax"}, "via: must be one of folder"),
-        ({"via": "calendar"}, "via: must be one of folder"),
-        ({"via": "../folder"}, "via: must be one of folder"),
+        ({}, "via: must be one of email, folder, https"),
+        ({"via": 7}, "via: must be one of email, folder, https"),
+        ({"via": "fax"}, "via: must be one of email, folder, https"),
+        ({"via": "calendar"}, "via: must be one of email, folder, https"),
+        ({"via": "../folder"}, "via: must be one of email, folder, https"),
         ({"via": "folder"}, "Object missing required field `path`"),
         ({"via": "folder", "path": 7}, "path: Expected `str`, got `int`"),
         ({"via": "folder", "path": ""}, "path: Expected `str` of length >= 1"),
