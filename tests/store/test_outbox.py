@@ -375,13 +375,23 @@ def test_more_leads_than_one_transaction_takes_are_purged(store: Store, runner: 
 
 def test_keys_go_when_they_have_expired(store: Store, runner: asyncio.Runner) -> None:
     keep(store, runner, *(lead(key=f"key-{hours}", expires_at=NOW + hours * HOUR) for hours in range(5)))
-    assert runner.run(store.sweep_keys(NOW + 2 * HOUR, 2)) == 2
+    assert runner.run(store.sweep(NOW + 2 * HOUR, NOW - DAY, 2)) == 2
     assert runner.run(store.recall("scope-1", "key-2", NOW)) is not None
-    assert runner.run(store.sweep_keys(NOW + 2 * HOUR, 2)) == 1
-    assert runner.run(store.sweep_keys(NOW + 2 * HOUR, 2)) == 0
+    assert runner.run(store.sweep(NOW + 2 * HOUR, NOW - DAY, 2)) == 1
+    assert runner.run(store.sweep(NOW + 2 * HOUR, NOW - DAY, 2)) == 0
     assert runner.run(store.recall("scope-1", "key-3", NOW)) is not None
     assert runner.run(store.count_purge(Purge(NOW - DAY, NOW - DAY, NOW + 3 * HOUR))) == Purged(0, 0, 1)
     assert runner.run(store.purge_leads(Purge(NOW - DAY, NOW - DAY, NOW + 3 * HOUR))) == Purged(0, 0, 1)
+
+
+def test_what_recognises_a_person_goes_when_it_is_not_asked_for_any_more(store: Store, runner: asyncio.Runner) -> None:
+    keep(store, runner, *(lead(f"lead_{hours}", received_at=NOW + hours * HOUR) for hours in range(4)))
+    assert runner.run(store.sweep(NOW, NOW + 2 * HOUR, 1)) == 1
+    assert runner.run(store.sweep(NOW, NOW + 2 * HOUR, 9)) == 1
+    assert runner.run(store.sweep(NOW, NOW + 2 * HOUR, 9)) == 0
+    first = runner.run(store.decide_lead(lambda t: t.twin("dealer-a", {"person-1"}, "none", NOW)))
+    assert first == lead("lead_2").receipt
+    assert len(runner.run(store.leads(None, 9))) == 4
 
 
 def test_a_leads_snapshot_and_its_appointment_come_back_with_it(store: Store, runner: asyncio.Runner) -> None:

@@ -103,7 +103,7 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "status_changes": lambda store: store.status_changes("lead_1"),
     "purge_leads": lambda store: store.purge_leads(Purge(NOW, NOW, NOW)),
     "count_purge": lambda store: store.count_purge(Purge(NOW, NOW, NOW)),
-    "sweep_keys": lambda store: store.sweep_keys(NOW, 10),
+    "sweep": lambda store: store.sweep(NOW, NOW, 10),
     "keep_feed_state": lambda store: store.keep_feed_state(FeedState("feed", NOW, None, None, None, "ok", b"{}")),
 }
 

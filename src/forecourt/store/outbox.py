@@ -199,6 +199,8 @@ class Outbox(Protocol):
         """Return what `purge_leads` would do."""
         ...
 
-    async def sweep_keys(self, now: datetime, limit: int) -> int:
-        """Delete idempotency keys that have expired, at most `limit`, and return how many."""
+    async def sweep(self, now: datetime, persons_before: datetime, limit: int) -> int:
+        """Delete idempotency keys that have expired, and the hashes by which leads from before `persons_before` would
+        be recognised as of one person: at most `limit` of each. Return how many.
+        """
         ...

@@ -179,12 +179,16 @@ class SQLiteLeads:
     async def purge_leads(self, purge: Purge) -> Purged:
         """Forget batch by batch; what is deleted is overwritten on the disk, in the file and in its log."""
         values = _purge_values(purge)
+
+        def sweep(connection: sqlite3.Connection) -> int:
+            return connection.execute(self._sql["sweep_keys"], {**values, "limit": _BATCH}).rowcount
+
         await self._write(lambda connection: connection.execute("PRAGMA secure_delete = ON") and None)
         try:
             leads = await self._forget("to_purge", _PURGE, values)
             proofs = await self._forget("proofs_to_purge", _FORGET, values)
             keys = 0
-            while swept := await self.sweep_keys(purge.now, _BATCH):
+            while swept := await self._write(sweep):
                 keys += swept
         finally:
             await self._write(lambda connection: connection.execute("PRAGMA secure_delete = OFF") and None)
@@ -224,10 +228,14 @@ class SQLiteLeads:
 
         return await self._read(work)
 
-    async def sweep_keys(self, now: datetime, limit: int) -> int:
-        """Delete the longest expired."""
-        values = {"now": time_text(now), "limit": limit}
-        return await self._write(lambda connection: connection.execute(self._sql["sweep_keys"], values).rowcount)
+    async def sweep(self, now: datetime, persons_before: datetime, limit: int) -> int:
+        """Delete the oldest."""
+        values = {"now": time_text(now), "before": time_text(persons_before), "limit": limit}
+
+        def work(connection: sqlite3.Connection) -> int:
+            return sum(connection.execute(self._sql[name], values).rowcount for name in ("sweep_keys", "sweep_persons"))
+
+        return await self._write(work)
 
 
 class _SQLiteLeadTransaction:

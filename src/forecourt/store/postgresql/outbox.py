@@ -191,10 +191,14 @@ class PostgreSQLLeads:
     async def purge_leads(self, purge: Purge) -> Purged:
         """Forget batch by batch."""
         values = _purge_values(purge)
+
+        def sweep(connection: Connection) -> int:
+            return connection.execute(self._sql["sweep_keys"], {**values, "limit": _BATCH}).rowcount
+
         leads = await self._forget("to_purge", _PURGE, values)
         proofs = await self._forget("proofs_to_purge", _FORGET, values)
         keys = 0
-        while swept := await self.sweep_keys(purge.now, _BATCH):
+        while swept := await self._write(sweep):
             keys += swept
         return Purged(leads, proofs, keys)
 
@@ -228,10 +232,14 @@ class PostgreSQLLeads:
 
         return await self._read(work)
 
-    async def sweep_keys(self, now: datetime, limit: int) -> int:
-        """Delete the longest expired, but for those that a lead is just taking over."""
-        values = {"now": now, "limit": limit}
-        return await self._write(lambda connection: connection.execute(self._sql["sweep_keys"], values).rowcount)
+    async def sweep(self, now: datetime, persons_before: datetime, limit: int) -> int:
+        """Delete the oldest, but for keys that a lead is just taking over."""
+        values = {"now": now, "before": persons_before, "limit": limit}
+
+        def work(connection: Connection) -> int:
+            return sum(connection.execute(self._sql[name], values).rowcount for name in ("sweep_keys", "sweep_persons"))
+
+        return await self._write(work)
 
 
 def _claimed(delivery: Delivery) -> dict[str, Any]:

@@ -188,3 +188,9 @@ DELETE FROM idempotency WHERE (scope, key) IN (
     SELECT scope, key FROM idempotency WHERE expires_at <= %(now)s ORDER BY expires_at LIMIT %(limit)s
     FOR UPDATE SKIP LOCKED
 );
+
+-- name: sweep_persons
+DELETE FROM lead_person WHERE (dealer_id, person_key, received_at, lead_id) IN (
+    SELECT dealer_id, person_key, received_at, lead_id FROM lead_person
+    WHERE received_at < %(before)s ORDER BY received_at LIMIT %(limit)s
+);

@@ -160,3 +160,9 @@ SELECT count(*) FROM idempotency WHERE expires_at <= ?;
 DELETE FROM idempotency WHERE (scope, key) IN (
     SELECT scope, key FROM idempotency WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit
 );
+
+-- name: sweep_persons
+DELETE FROM lead_person WHERE (dealer_id, person_key, received_at, lead_id) IN (
+    SELECT dealer_id, person_key, received_at, lead_id FROM lead_person
+    WHERE received_at < :before ORDER BY received_at LIMIT :limit
+);

@@ -2,6 +2,7 @@
 ALTER TABLE lead ADD COLUMN snapshot bytea;
 ALTER TABLE lead ADD COLUMN purged_at timestamptz;
 CREATE INDEX lead_person_by_lead ON lead_person (lead_id);
+CREATE INDEX lead_person_by_time ON lead_person (received_at);
 CREATE INDEX idempotency_by_lead ON idempotency (lead_id);
 CREATE INDEX appointment_by_lead ON appointment (lead_id);
 

@@ -3,6 +3,7 @@ ALTER TABLE lead ADD COLUMN snapshot BLOB;
 ALTER TABLE lead ADD COLUMN purged_at TEXT;
 CREATE INDEX lead_by_arrival ON lead (received_at, lead_id);
 CREATE INDEX lead_person_by_lead ON lead_person (lead_id);
+CREATE INDEX lead_person_by_time ON lead_person (received_at);
 CREATE INDEX idempotency_by_lead ON idempotency (lead_id);
 CREATE INDEX appointment_by_lead ON appointment (lead_id);
 
