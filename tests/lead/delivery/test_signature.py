@@ -2,6 +2,8 @@
 
 import hashlib
 import hmac
+import os
+import shutil
 import subprocess
 
 import pytest
@@ -21,6 +23,8 @@ def test_a_signature_is_what_the_page_says() -> None:
 
 
 def test_openssl_makes_the_same() -> None:
+    if shutil.which("openssl") is None and os.environ.get("CI") != "true":
+        pytest.skip("there is no openssl")
     made = subprocess.run(
         ["openssl", "dgst", "-sha256", "-hmac", SECRET], input=b"1777894800.<adf/>", capture_output=True, check=True
     )
