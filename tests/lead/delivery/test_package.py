@@ -1,12 +1,16 @@
 """Targets are found by name and set up from a table; what is wrong with one is told in one line."""
 
+import json
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pytest
 
 from forecourt.lead.delivery import DeliveryError, Parcel, TargetError, open_target, settings_of, ways
+
+PAGE: Final = Path(__file__).parents[3] / "docs" / "reference" / "delivery.md"
 
 
 def test_the_ways_to_deliver_are_the_modules_that_deliver() -> None:
@@ -63,5 +67,16 @@ def test_an_error_says_what_came_of_the_parcel() -> None:
     )
 
 
-def test_a_way_needs_no_settings_but_its_own() -> None:
-    assert all(issubclass(settings_of(way), msgspec.Struct) for way in ways())
+@pytest.mark.parametrize("way", ways())
+def test_the_page_has_every_setting_with_its_default(way: str) -> None:
+    _, heading, section = PAGE.read_text(encoding="utf-8").partition(f'## `via = "{way}"`\n')
+    assert heading
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \|", section.partition("\n## ")[0], re.MULTILINE)
+    documented = dict(rows)
+    fields = msgspec.structs.fields(settings_of(way))
+    assert list(documented) == [field.name for field in fields]
+    for field in fields:
+        default = documented[field.name]
+        assert (default == "required") is field.required, field.name
+        if not field.required and field.default not in (None, ()):
+            assert default == f"`{json.dumps(field.default)}`", field.name

@@ -40,7 +40,10 @@ _LONGEST_NAME: Final = 120
 _PORTS: Final = {True: 465, False: 587}
 _GOODBYE: Final = 2.0
 """Seconds that the server has to answer QUIT; by then it has the message."""
+_LOWEST: Final = 200
 _LAST_TEMPORARY: Final = 499
+_HIGHEST: Final = 599
+_NO_SMTP: Final = "the mail server does not offer what is needed, or does not speak SMTP"
 _LATER: Final = frozenset({452, 530, 534, 535, 538, 552})
 """Answers to RCPT that may change without a change of address: too many or too much (RFC 5321 section 4.5.3.1.10
 has 552 read as 452 there), and what is wrong with our login (RFC 4954 section 6)."""
@@ -88,6 +91,7 @@ class EmailTarget:
         """Check the settings and read the password. Raises TargetError."""
         _check(settings)
         self._settings = settings
+        self.port = settings.port or _PORTS[settings.tls]
         self._password = read_secret("password", settings.password_env, settings.password_file)
         if (settings.username is None) != (self._password is None):
             raise TargetError("username: needs password_env or password_file, and either of them needs it")
@@ -100,10 +104,12 @@ class EmailTarget:
         message = self._message(parcel)
         server = aiosmtplib.SMTP(
             hostname=settings.host,
-            port=settings.port or _PORTS[settings.tls],
+            port=self.port,
             # Not the name of this machine, which is nobody's business and takes a look-up to find.
             local_hostname=self._domain,
-            timeout=settings.timeout,
+            # The time for the whole is kept below. A limit of each step waits by asyncio.wait_for, which on Python 3.11
+            # can pass over being cancelled.
+            timeout=None,
             use_tls=settings.tls,
             start_tls=False,
             tls_context=self._context,
@@ -226,6 +232,8 @@ def _judged(error: Exception) -> DeliveryError:
     """
     if isinstance(error, ssl.SSLCertVerificationError) or isinstance(error.__cause__, ssl.SSLCertVerificationError):
         return DeliveryError("the mail server's certificate cannot be trusted")
+    if isinstance(error, aiosmtplib.SMTPResponseException) and not _LOWEST <= error.code <= _HIGHEST:
+        return DeliveryError(_NO_SMTP)
     match error:
         case aiosmtplib.SMTPDataError():
             return DeliveryError(f"the mail server refused the message ({_status(error)})", permanent=_is_final(error))
@@ -241,7 +249,7 @@ def _judged(error: Exception) -> DeliveryError:
             return DeliveryError("the mail server broke off the connection")
         case aiosmtplib.SMTPConnectError() | OSError():
             return DeliveryError("the mail server cannot be reached")
-    return DeliveryError("the mail server does not offer what is needed, or does not speak SMTP")
+    return DeliveryError(_NO_SMTP)
 
 
 def _is_final(error: aiosmtplib.SMTPResponseException) -> bool:

@@ -35,6 +35,9 @@ _SHORTEST_SECRET: Final = 16
 _PORTS: Final = {"https": 443, "http": 80}
 _LATER: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
 _PASSING_REDIRECTS: Final = frozenset({HTTPStatus.FOUND, HTTPStatus.SEE_OTHER, HTTPStatus.TEMPORARY_REDIRECT})
+_CONNECTING: Final = 0.4
+"""The part of the whole time that a connection and its TLS may each take. Less than half, so that it is httpx who gives
+them up and tidies; a handshake that is cancelled from outside leaves its socket to the garbage collector."""
 _DELTA: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
@@ -58,7 +61,7 @@ class HTTPSSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_
     ca_file: str | None = None
     """Certificates (PEM) that vouch for the host, in the place of the system's."""
     connect_timeout: Annotated[float, Meta(gt=0, le=60)] = 10.0
-    """Seconds to connect to one address."""
+    """Seconds to connect to one address, and as many for its TLS; at most two fifths of `timeout`."""
     timeout: Annotated[float, Meta(gt=0, le=300)] = 30.0
     """Seconds for the whole of one delivery."""
 
@@ -169,7 +172,9 @@ class HTTPSTarget:
                 follow_redirects=False,
                 # Neither proxies nor credentials come from the environment.
                 trust_env=False,
-                timeout=httpx.Timeout(settings.timeout, connect=min(settings.connect_timeout, settings.timeout)),
+                timeout=httpx.Timeout(
+                    settings.timeout, connect=min(settings.connect_timeout, settings.timeout * _CONNECTING)
+                ),
                 # A kept connection may be dead, and a request on it is then lost or doubled without a way to tell.
                 limits=httpx.Limits(max_keepalive_connections=0),
             )
