@@ -57,6 +57,7 @@ OTHER_SUBJECTS: Final[Mapping[str, str]] = {
     "feed/test_points.py": "feed",
     "feed/test_samples.py": "feed",
     "server/test_network.py": "server/app.py",
+    "server/test_privacy.py": "server/courier.py",
     "store/test_history.py": "store/__init__.py",
     "store/test_leads.py": "store/__init__.py",
     "store/test_listings.py": "store/__init__.py",
