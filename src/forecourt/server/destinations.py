@@ -17,9 +17,8 @@ from forecourt.lead.sealing import Sealer, SealError
 from forecourt.lead.seller import Seller
 from forecourt.server.config import Config, ConfigError
 
-__all__ = ["PlannedTarget", "make_folders", "open_targets", "plan_targets", "read_sealer"]
+__all__ = ["COMMON_KEYS", "PlannedTarget", "make_folders", "open_targets", "plan_targets", "read_sealer"]
 
-_OWN: Final = ("name", "rooftop", "format", "events", "condition_element", "brand", "brand_url", "source")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _DEFAULT: Final = "folder"
 
@@ -35,6 +34,10 @@ class _Own(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True
     brand: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
     brand_url: Annotated[str, Meta(min_length=1, max_length=2048)] | None = None
     source: str = "Forecourt"
+
+
+COMMON_KEYS: Final = _Own.__struct_fields__
+"""The keys that every table of deliveries has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +118,8 @@ def _planned(seller: Seller, tables: Iterable[Mapping[str, Any]]) -> Iterable[Pl
     for number, table in enumerate(tables, 1):
         place = f"deliveries of {seller.dealer_id}, number {number}"
         try:
-            own = msgspec.convert({key: table[key] for key in _OWN if key in table}, _Own)
-            settings = {key: value for key, value in table.items() if key not in _OWN}
+            own = msgspec.convert({key: table[key] for key in COMMON_KEYS if key in table}, _Own)
+            settings = {key: value for key, value in table.items() if key not in COMMON_KEYS}
             via = table.get("via")
             if not isinstance(via, str):
                 raise ConfigError("via: must be the name of a way to deliver")
