@@ -94,6 +94,7 @@ class Courier:
         self._counts: Mapping[str, int] = {WAITING: 0, PARKED: 0}
         self._running: asyncio.Task[None] | None = None
         self._next_sweep = 0.0
+        self._next_count = 0.0
         self._failures = 0
 
     def start(self) -> None:
@@ -157,9 +158,12 @@ class Courier:
         """Begin what is due and there is room for; return the seconds until there may be more."""
         await self._sweep()
         free = self._pace.parallel - len(self._under_way.tasks)
+        if free <= 0:
+            # Every delivery that ends calls for the next round.
+            return self._pace.look
         due = await self._store.next_delivery_at()
         now = self._now()
-        if free > 0 and due is not None and due <= now:
+        if due is not None and due <= now:
             each = max(1, self._pace.parallel // 2)
             until = now + timedelta(seconds=self._pace.lease)
             claimed = await self._store.claim_deliveries(
@@ -169,11 +173,17 @@ class Courier:
                 self._begin(delivery)
             if claimed:
                 return 0.0
-        self._counts = await self._store.delivery_counts()
+        await self._count()
         look = self._pace.look * random.uniform(0.8, 1.0)  # noqa: S311 - no secret depends on it
-        if free <= 0 or due is None or due <= now:
+        if due is None or due <= now:
             return look
         return min(look, max((due - now).total_seconds(), 0.01))
+
+    async def _count(self) -> None:
+        """Count what waits and what is parked, not with every round: a round follows every lead."""
+        if time.monotonic() >= self._next_count:
+            self._counts = await self._store.delivery_counts()
+            self._next_count = time.monotonic() + self._pace.look / 5
 
     def _begin(self, delivery: Delivery) -> None:
         task = asyncio.create_task(self._deliver(delivery), name=f"forecourt-{delivery.delivery_id}")
