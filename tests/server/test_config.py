@@ -1,5 +1,6 @@
 """What `forecourt.toml` may say, and that every mistake is told with its key."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,7 @@ def test_a_mistake_is_told_in_one_line_with_its_key(
     with pytest.raises(ConfigError) as caught:
         load(file, **overrides)
     message = str(caught.value)
-    assert message.startswith(f"{file}: ")
+    assert re.match(rf"{re.escape(str(file))}:\d+: ", message)
     assert key in message
     assert "\n" not in message
 
@@ -170,3 +171,28 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 def test_a_mistake_in_an_override_is_told_as_well() -> None:
     with pytest.raises(ConfigError, match=r"configuration: .*server\.port"):
         load(None, server={"port": 70_000})
+
+
+def test_every_mistake_is_told_at_once_with_its_line(tmp_path: Path) -> None:
+    file = written(tmp_path, '[server]\nprot = 1\nport = 0.5\n[[dealers]]\nid = ""\n[limits]\nseconds = "1"\n')
+    with pytest.raises(ConfigError) as caught:
+        load(file)
+    assert caught.value.lines == (
+        f"{file}:2: server.prot: there is no such key; did you mean port?",
+        f"{file}:3: server.port: must be a whole number, not a number",
+        f"{file}:4: dealers[1].profile: is missing",
+        f"{file}:5: dealers[1].id: must be text of a length of at least 1",
+        f"{file}:7: limits.seconds: must be a whole number, not text",
+    )
+
+
+def test_the_environment_wins_over_the_file_and_an_option_over_both(tmp_path: Path) -> None:
+    file = written(tmp_path, '[server]\nport = 1\nhost = "::1"\n')
+    environment = {"FORECOURT_SERVER__PORT": "2", "FORECOURT_DATA": "5", "FORECOURT_LONG": "1"}
+    config = load(file, environment=environment, server={"host": "::2"})
+    assert (config.server.port, config.server.host, config.data) == (2, "::2", "5")
+
+
+def test_a_mistake_in_the_environment_is_told_by_its_variable() -> None:
+    with pytest.raises(ConfigError, match=r"^environment: FORECOURT_SERVER__PORT: must be a whole number, not text$"):
+        load(None, environment={"FORECOURT_SERVER__PORT": "many"})

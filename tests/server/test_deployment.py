@@ -30,13 +30,16 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"search": {"sort_fields_off": ["colour"]}}, "search.sort_fields_off: no such name: colour"),
     ({"search": {"default_limit": 50, "max_limit": 20}}, "search.default_limit: must not be above search.max_limit"),
     ({"search": {"vocabulary": ["missing.toml"]}}, "search.vocabulary: "),
-    ({"dealer": {"id": "own", "profile": "missing.json"}}, "dealer.profile: cannot be read"),
+    ({"dealer": {"id": "own", "profile": "missing.json"}}, "dealer.profile: missing.json cannot be read"),
     ({"appointments": {"minutes": {"haircut": 30}}}, "appointments: "),
     ({"appointments": {"capacity": {"kitchen": 1}}}, "appointments: "),
     ({"appointments": {"notice_minutes": 100_000, "horizon_days": 1}}, "appointments: "),
-    ({"appointments": {"holidays": {"Christmas": False}}}, "appointments.holidays: "),
-    ({"appointments": {"holidays": {"2026-12-25": True}}}, "appointments.holidays: "),
-    ({"appointments": {"holidays": {"2026-12-25": {"open": "noon", "close": "late"}}}}, "dealer: "),
+    ({"appointments": {"holidays": {"Christmas": False}}}, "appointments.holidays."),
+    ({"appointments": {"holidays": {"2026-12-25": True}}}, "appointments.holidays."),
+    (
+        {"appointments": {"holidays": {"2026-12-25": {"open": "noon", "close": "late"}}}},
+        "appointments.holidays.2026-12-25: opening hours are written HH:MM",
+    ),
     ({"store": "cassandra:nowhere"}, "store: "),
 ]
 

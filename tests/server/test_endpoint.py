@@ -16,9 +16,6 @@ from typing import Any
 import pytest
 from tests.server.running import JSON, Reply, RunningAgent, aap_error, envelope, lead, running, search
 
-from forecourt.a2a import A2AError
-from forecourt.server.limit import ClientLimit
-
 BODY = json.dumps(envelope(search())).encode()
 PATHS = ("/v1.1/a2a", "/v3.1/a2a", "/a2a")
 
@@ -238,22 +235,13 @@ def test_answers_name_their_length_and_their_contract(demo: RunningAgent, path: 
 # Errors that are raised on the way
 
 
-class _NoCredentials(ClientLimit):
-    """Lets nobody through, as something that asks for credentials would."""
-
-    async def check(self, client: str) -> None:
-        del client
-        raise A2AError.unauthenticated("Credentials are needed", 'Bearer realm="a2a"')
-
-
 @pytest.mark.requirement("A2A-UNAUTHENTICATED-HOOK", "A2A-UNAUTHENTICATED-HTTP", "ERR-PROTOCOL-MISSING-TOKEN")
 def test_a_refusal_of_credentials_on_the_way_is_http_401_with_its_challenge(tmp_path: Path) -> None:
-    with running(tmp_path) as agent:
-        agent.app.deployment.limit = _NoCredentials(1, 1)
+    with running(tmp_path, access={"public": [], "keys": True}) as agent:
         reply = agent.post(BODY)
     assert reply.status == 401
-    assert reply.headers["www-authenticate"] == 'Bearer realm="a2a"'
-    assert reply.json()["error"] == {"code": -32600, "message": "Credentials are needed"}
+    assert reply.headers["www-authenticate"] == 'Bearer realm="forecourt"'
+    assert reply.json()["error"] == {"code": -32600, "message": "This needs a credential of this dealer agent's"}
     assert reply.json()["id"] == 1
 
 

@@ -147,11 +147,11 @@ def test_each_place_has_a_card_of_its_own(network: RunningAgent) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ([{}, {}], "dealers.id: a is used twice"),
-        ([{"id": "a/b"}], "dealers.id: use letters"),
+        ([{}, {}], "dealers[2].id: a is used twice"),
+        ([{"id": "a/b"}], "dealers[1].id: use letters"),
         (
             [{"hosts": ["x.example.com"]}, {"id": "b", "hosts": ["X.example.com"]}],
-            "dealers.hosts: X.example.com is named",
+            "dealers[2].hosts: X.example.com is named",
         ),
         ([{"hosts": ["x.example.com:80"]}], "configuration: "),
     ],

@@ -249,14 +249,14 @@ def test_a_schedule_without_feeds_does_nothing(address: str) -> None:
 @pytest.mark.parametrize(
     ("feeds", "problem"),
     [
-        ([Feed(source="x")], "number 1: dealer: say whose"),
-        ([Feed(source="x", dealer="other")], "number 1: dealer: there is no seller 'other'"),
-        ([Feed(source="x", dealer="small"), Feed(source="y", dealer="small")], "number 2: rooftop: another feed"),
+        ([Feed(source="x")], r"feeds\[1\]\.dealer: say whose"),
+        ([Feed(source="x", dealer="other")], r"feeds\[1\]\.dealer: there is no seller 'other'"),
+        ([Feed(source="x", dealer="small"), Feed(source="y", dealer="small")], r"feeds\[2\]\.rooftop: another feed"),
         (
             [Feed(source="x", dealer="group", rooftop="group A"), Feed(source="y", dealer="group")],
-            "number 2: rooftop: another feed",
+            r"feeds\[2\]\.rooftop: another feed",
         ),
-        ([Feed(source="x", dealer="group", rooftop="C")], "number 1: rooftop: the seller has no 'C'"),
+        ([Feed(source="x", dealer="group", rooftop="C")], r"feeds\[1\]\.rooftop: the seller has no 'C'"),
     ],
 )
 def test_feeds_that_do_not_fit_are_mistakes_of_the_configuration(address: str, feeds: list[Feed], problem: str) -> None:

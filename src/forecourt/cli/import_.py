@@ -56,12 +56,13 @@ def command(
     """
     import asyncio
 
+    from forecourt.cli._mistake import wrong_usage
     from forecourt.server import ConfigError
 
     try:
         deployment, feed = _chosen(source, dealer, rooftop, columns, config, data)
     except ConfigError as error:
-        raise click.UsageError(str(error)) from None
+        raise wrong_usage(error, config) from None
     outcome = asyncio.run(_imported(deployment, feed, dry_run, allow_shrink))
     outcome.show(as_json, dry_run)
     if outcome.problem:

@@ -5,12 +5,14 @@ import os
 import signal
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 if TYPE_CHECKING:
-    from forecourt.server import Application
+    from forecourt.server import Application, Config
+
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1", "[::1]")
 
 
 @click.command("serve")
@@ -29,6 +31,7 @@ def command(config: str | None, host: str | None, port: int | None, data: str | 
     """
     import logging
 
+    from forecourt.cli._mistake import wrong_usage
     from forecourt.server import ConfigError, create_app, load
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -37,8 +40,21 @@ def command(config: str | None, host: str | None, port: int | None, data: str | 
         settings = load(config, server=server, data=data)
         app = create_app(settings)
     except ConfigError as error:
-        raise click.UsageError(str(error)) from None
+        raise wrong_usage(error, config) from None
     _run(app)
+
+
+def _warn(settings: "Config") -> None:
+    """Warn of an address that agents and shoppers' data should not go over in the clear."""
+    server = settings.server
+    if server.public_url is not None:
+        host = server.public_url.partition("://")[2].partition("/")[0].rsplit(":", 1)[0]
+        if not server.public_url.startswith("https://") and host not in _LOOPBACK:
+            click.echo("warning: server.public_url is not https: leads would cross the network in the clear", err=True)
+    elif server.host not in _LOOPBACK:
+        click.echo(
+            "warning: server.public_url is not set: cards name whatever address was asked for, without https", err=True
+        )
 
 
 def _run(app: "Application") -> None:
@@ -68,6 +84,7 @@ def _run(app: "Application") -> None:
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             if self.started:
+                _warn(settings)
                 click.echo(_addresses(app, listener.getsockname()[1]))
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:

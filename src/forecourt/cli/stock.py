@@ -28,6 +28,7 @@ def command(dealer: str | None, limit: int, config: str | None, data: str | None
     """
     import asyncio
 
+    from forecourt.cli._mistake import wrong_usage
     from forecourt.server import ConfigError, load
     from forecourt.store import StoreError
 
@@ -38,7 +39,7 @@ def command(dealer: str | None, limit: int, config: str | None, data: str | None
             raise ConfigError(f"--dealer: there is no seller {dealer!r}")
         listings = asyncio.run(_read(settings, dealer, limit))
     except ConfigError as error:
-        raise click.UsageError(str(error)) from None
+        raise wrong_usage(error, config) from None
     except StoreError as error:
         raise click.ClickException(f"the stock cannot be read: {error}") from None
     if as_json:
@@ -56,7 +57,7 @@ async def _read(settings: "Config", dealer: str | None, limit: int) -> list[dict
     try:
         store = open_store(settings.store_address)
     except ValueError as error:
-        raise ConfigError(f"store: {error}") from error
+        raise ConfigError(str(error), "store") from error
     await store.open()
     try:
         return [json.loads(listing.body) for listing in await store.stock(dealer, limit)]

@@ -1,19 +1,41 @@
 """The configuration of a deployment: what `forecourt.toml` may say, checked as a whole before anything starts."""
 
+import os
 import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
-__all__ = ["Appointments", "Config", "ConfigError", "Dealer", "Feed", "Leads", "Limits", "Search", "Server", "load"]
+from forecourt.contract import SKILLS
+from forecourt.server.config_environment import apply_environment
+from forecourt.server.config_problem import ConfigError, mistakes
+
+__all__ = [
+    "Access",
+    "Appointments",
+    "Config",
+    "ConfigError",
+    "Dealer",
+    "Feed",
+    "Leads",
+    "Limits",
+    "OAuth",
+    "Rate",
+    "Search",
+    "Server",
+    "load",
+]
+
+SKILL_IDS: Final = tuple(SKILLS)
+
+_REDIS: Final = "an address like redis://host:6379/0"
+_ADDRESS: Final = "an http or https address without a slash at its end"
 
 Count = Annotated[int, Meta(ge=1)]
-
-
-class ConfigError(ValueError):
-    """The configuration cannot be used. The message names the key and the problem in one line."""
 
 
 class _Section(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -27,7 +49,7 @@ class Server(_Section, frozen=True):
     """What a network of sellers is called on its card; None is the seller's name, or "Dealer network" for several."""
     host: Annotated[str, Meta(min_length=1)] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8000
-    public_url: Annotated[str, Meta(pattern=r"^https?://[^\s?#]*[^\s?#/]$")] | None = None
+    public_url: Annotated[str, Meta(pattern=r"^https?://[^\s?#]*[^\s?#/]$", description=_ADDRESS)] | None = None
     """The address that cards name, without a trailing slash; None takes it from each request."""
     trusted_proxies: tuple[str, ...] = ()
     """Addresses or networks of proxies in front, whose X-Forwarded-For and -Proto are believed."""
@@ -41,7 +63,7 @@ class Dealer(_Section, frozen=True):
 
     id: Annotated[str, Meta(min_length=1, max_length=128)]
     profile: str
-    hosts: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9.-]+$")], ...] = ()
+    hosts: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9.-]+$", description="a host name")], ...] = ()
     """Host names at which this seller alone answers, at the paths that the whole deployment has elsewhere."""
     deliveries: tuple[dict[str, Any], ...] | None = None
     """Where its leads go, see `forecourt.server.destinations`; None is files in `data`, an empty list nowhere."""
@@ -62,8 +84,8 @@ class Feed(_Section, frozen=True):
     """{field: column} beside the packaged table of aliases, and winning over it."""
     keep_unmapped: bool = False
     currency: str = "USD"
-    odometer_unit: Annotated[str, Meta(pattern="^(mi|km)$")] = "mi"
-    default_condition: Annotated[str, Meta(pattern="^(new|used)$")] = "used"
+    odometer_unit: Annotated[str, Meta(pattern="^(mi|km)$", description='"mi" or "km"')] = "mi"
+    default_condition: Annotated[str, Meta(pattern="^(new|used)$", description='"new" or "used"')] = "used"
     timezone: str = "UTC"
     most_removed: Annotated[float, Meta(ge=0, le=1)] = 0.5
     """The share of the stock that may vanish at once; a feed that drops more is refused as a whole."""
@@ -82,11 +104,47 @@ class Search(_Section, frozen=True):
     """Files that add feature codes or texts to the packaged vocabulary."""
 
 
+class Rate(_Section, frozen=True):
+    """How often: `requests` in any `seconds` in a row."""
+
+    requests: Count
+    seconds: Count = 60
+
+
 class Limits(_Section, frozen=True):
     """How often one client may call: `requests` in `seconds`; None is as often as it likes."""
 
     requests: Count | None = None
     seconds: Count = 60
+    skills: dict[str, Rate] = {}
+    """Limits of single skills beside the general one, by skill id."""
+    store: Annotated[str, Meta(pattern=r"^(rediss?|valkeys?)://", description=_REDIS)] | None = None
+    """Where processes count together; None counts in each process's memory."""
+
+
+class OAuth(_Section, frozen=True):
+    """Bearer tokens (JWT, RFC 9068) of an authorization server."""
+
+    issuer: Annotated[str, Meta(pattern=r"^https?://[^\s?#]+$", description="an http or https address")]
+    """The server, exactly as its tokens name it in `iss`."""
+    audience: Annotated[str, Meta(min_length=1)]
+    """What tokens for this deployment name in `aud`."""
+    jwks_url: Annotated[str, Meta(pattern=r"^https?://[^\s#]+$", description="an http or https address")] | None = None
+    """Where its keys are; None finds them by the issuer's metadata (RFC 8414)."""
+    scopes: dict[str, Annotated[str, Meta(min_length=1)]] = {}
+    """The scope that a skill needs, by skill id; one that is not named needs only a token."""
+    sellers_claim: str | None = None
+    """The claim that lists the dealer ids which a token reaches; None reaches all."""
+
+
+class Access(_Section, frozen=True):
+    """Who may call what. By default anybody may call everything."""
+
+    public: tuple[str, ...] = SKILL_IDS
+    """The skills that need no credential."""
+    keys: bool = False
+    """Whether keys of `forecourt keys` are accepted."""
+    oauth: OAuth | None = None
 
 
 class Appointments(_Section, frozen=True):
@@ -98,7 +156,9 @@ class Appointments(_Section, frozen=True):
     step_minutes: Annotated[int, Meta(ge=5, le=1440)] = 30
     minutes: dict[str, Count] = {}
     capacity: dict[str, Count] = {}
-    when_unavailable: Annotated[str, Meta(pattern="^(propose|reject)$")] = "propose"
+    when_unavailable: Annotated[str, Meta(pattern="^(propose|reject)$", description='"propose" or "reject"')] = (
+        "propose"
+    )
     """Whether a time that cannot be had is answered with others, or the whole submission refused."""
     holidays: dict[str, dict[str, str] | bool] = {}
     """Dates with hours of their own, as {open, close}, or false for closed."""
@@ -130,6 +190,7 @@ class Config(_Section, frozen=True):
     feeds: tuple[Feed, ...] = ()
     search: Search = Search()
     limits: Limits = Limits()
+    access: Access = Access()
     appointments: Appointments = Appointments()
     leads: Leads = Leads()
     data: str = "forecourt-data"
@@ -148,20 +209,24 @@ class Config(_Section, frozen=True):
         return self.store or f"sqlite:{Path(self.data) / 'forecourt.db'}"
 
 
-def load(path: str | Path | None, **overrides: Any) -> Config:
+def load(path: str | Path | None, *, environment: Mapping[str, str] | None = None, **overrides: Any) -> Config:
     """Read a TOML file (None: the defaults), with `overrides` by section: `load(path, server={"port": 9000})`.
 
-    Paths in the file are relative to it. Raises ConfigError.
+    Paths in the file are relative to it. The environment (None: the process's) wins over the file and the overrides
+    over both. Raises ConfigError, which holds everything that is wrong.
     """
     table: dict[str, Any] = {}
+    text = ""
     if path is not None:
         try:
-            table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            text = Path(path).read_text(encoding="utf-8")
+            table = tomllib.loads(text)
         except OSError as error:
-            raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
+            raise ConfigError(f"cannot be read ({error.strerror})", file=str(path)) from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{path}: is not TOML: {error}") from error
+            raise ConfigError(f"is not TOML: {error}", file=str(path)) from error
         _anchor(table, Path(path).parent)
+    variables = apply_environment(table, Config, os.environ if environment is None else environment)
     for section, values in overrides.items():
         said = table.get(section, {})
         if isinstance(values, dict) and isinstance(said, dict):
@@ -171,7 +236,8 @@ def load(path: str | Path | None, **overrides: Any) -> Config:
     try:
         return msgspec.convert(table, Config)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{path or 'configuration'}: {error}") from error
+        found = [replace(each, variable=variables.get(each.key)) for each in mistakes(table, Config)]
+        raise ConfigError(found or str(error)).located(str(path) if path else "configuration", text) from error
 
 
 def _anchor(table: dict[str, Any], folder: Path) -> None:
@@ -184,7 +250,7 @@ def _anchor(table: dict[str, Any], folder: Path) -> None:
                 if isinstance(delivery.get(key), str):
                     delivery[key] = str(folder / delivery[key])
     for feed in _tables(table, "feeds"):
-        if isinstance(feed.get("source"), str) and "://" not in feed["source"]:
+        if isinstance(feed.get("source"), str) and feed["source"] and "://" not in feed["source"]:
             feed["source"] = str(folder / feed["source"])
     if isinstance(table.get("data"), str):
         table["data"] = str(folder / table["data"])

@@ -14,6 +14,7 @@ from forecourt.contract import Contract, Offer, contract_class, versions
 from forecourt.contract.validation import SchemaSet
 from forecourt.errors import AAPError
 from forecourt.lead.calendar import AppointmentRules
+from forecourt.lead.hours import OpeningHours
 from forecourt.lead.outbox import Destination, Dispatch, Retry
 from forecourt.lead.seller import Seller
 from forecourt.model import (
@@ -26,11 +27,12 @@ from forecourt.model import (
     VehicleReference,
     listing_id,
 )
+from forecourt.server.admission import Admission
 from forecourt.server.config import Appointments, Config, ConfigError
+from forecourt.server.config_problem import ConfigProblem
 from forecourt.server.courier import Courier, Pace
 from forecourt.server.destinations import make_folders, open_targets, plan_targets, read_sealer
 from forecourt.server.inventory import Inventory
-from forecourt.server.limit import ClientLimit
 from forecourt.server.schedule import FeedSchedule
 from forecourt.server.upkeep import CursorUpkeep
 from forecourt.store import StoredListing, open_store
@@ -52,6 +54,9 @@ ALL_FILTERS = (
 """Every filter of any contract; the free text query is switched by itself."""
 
 
+_PROFILE_PROBLEMS: Final = 20
+"""How many mistakes of one profile are told."""
+
 _DEALER_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -71,9 +76,9 @@ class Deployment:
         self.inventory = Inventory(self.store, self.sellers)
         self._upkeep = CursorUpkeep(self.store)
         self.schedule = FeedSchedule(self.store, self.sellers, config.feeds, self.vocabulary)
-        self.limit = ClientLimit(config.limits.requests, config.limits.seconds) if config.limits.requests else None
         self._targets = plan_targets(config, self.sellers)
         self.courier: Courier | None = None
+        self.admission = Admission(config.access, config.limits, self.store)
         self._agent: Agent | None = None
 
     def dispatch(self) -> Dispatch:
@@ -140,6 +145,7 @@ class Deployment:
         await self.schedule.stop()
         await self._upkeep.stop()
         await self.inventory.stop()
+        await self.admission.close()
         await self.store.close()
 
     async def _stock_demo(self, now: datetime) -> None:
@@ -175,7 +181,7 @@ def _vocabulary(config: Config) -> Vocabulary:
     try:
         return Vocabulary.load(config.search.vocabulary)
     except (VocabularyError, OSError) as error:
-        raise ConfigError(f"search.vocabulary: {error}") from error
+        raise ConfigError(str(error), "search", "vocabulary") from error
 
 
 def _capabilities(config: Config, vocabulary: Vocabulary) -> Capabilities:
@@ -187,9 +193,9 @@ def _capabilities(config: Config, vocabulary: Vocabulary) -> Capabilities:
     ):
         unknown = [name for name in chosen if name not in known]
         if unknown:
-            raise ConfigError(f"search.{key}: no such name: {', '.join(unknown)}")
+            raise ConfigError(f"no such name: {', '.join(unknown)}", "search", key)
     if search.default_limit > search.max_limit:
-        raise ConfigError("search.default_limit: must not be above search.max_limit")
+        raise ConfigError("must not be above search.max_limit", "search", "default_limit")
     return Capabilities(
         filters=tuple(name for name in ALL_FILTERS if name not in search.filters_off),
         feature_codes=tuple(code for code in sorted(vocabulary.codes) if code not in search.features_off),
@@ -203,10 +209,10 @@ def _capabilities(config: Config, vocabulary: Vocabulary) -> Capabilities:
 def _hosts(config: Config) -> dict[str, str]:
     """Return the dealer id by host name, in lower case."""
     hosts: dict[str, str] = {}
-    for dealer in config.all_dealers:
+    for number, dealer in enumerate(config.all_dealers):
         for host in dealer.hosts:
             if host.lower() in hosts:
-                raise ConfigError(f"dealers.hosts: {host} is named twice")
+                raise ConfigError(f"{host} is named twice", *_dealer_key(config, number), "hosts")
             hosts[host.lower()] = dealer.id
     return hosts
 
@@ -218,41 +224,52 @@ def _name(sellers: Collection[Seller]) -> str:
 
 def _sellers(config: Config) -> Iterable[Seller]:
     if config.dealer is not None and config.dealers:
-        raise ConfigError("dealer: use [dealer] for one seller or [[dealers]] for several, not both")
+        raise ConfigError("use [dealer] for one seller or [[dealers]] for several, not both", "dealer")
     ids = [dealer.id for dealer in config.all_dealers]
     seen: set[str] = set()
-    for dealer_id in ids:
-        if dealer_id in seen:
-            raise ConfigError(f"dealers.id: {dealer_id} is used twice")
-        seen.add(dealer_id)
+    for number, dealer_id in enumerate(ids):
+        key = (*_dealer_key(config, number), "id")
         if not _DEALER_ID.fullmatch(dealer_id):
-            raise ConfigError("dealers.id: use letters, digits, '-', '_' and '.', since it is part of addresses")
+            raise ConfigError("use letters, digits, '-', '_' and '.', since it is part of addresses", *key)
+        if dealer_id in seen:
+            raise ConfigError(f"{dealer_id} is used twice", *key)
+        seen.add(dealer_id)
     if config.all_dealers:
-        chosen = [(dealer.id, _profile(dealer.profile)) for dealer in config.all_dealers]
+        chosen = [
+            (dealer.id, _profile(dealer.profile, *_dealer_key(config, number), "profile"))
+            for number, dealer in enumerate(config.all_dealers)
+        ]
     else:
         from forecourt.demo import DEALER_ID, profile
 
         chosen = [(DEALER_ID, profile())]
     rules, holidays = _rules(config.appointments), _holidays(config.appointments)
     strict = config.appointments.when_unavailable == "reject"
-    for dealer_id, read in chosen:
+    for number, (dealer_id, read) in enumerate(chosen):
         try:
             yield Seller.from_profile(dealer_id, read, rules, strict_times=strict, holidays=holidays)
         except ValueError as error:
-            raise ConfigError(f"dealer: {error}") from error
+            raise ConfigError(str(error), *_dealer_key(config, number), "profile") from error
 
 
-def _profile(path: str) -> dict[str, Any]:
+def _dealer_key(config: Config, number: int) -> tuple[str | int, ...]:
+    """Return the way to a seller's table, by its number among all."""
+    return ("dealer",) if config.dealer is not None else ("dealers", number)
+
+
+def _profile(path: str, *key: str | int) -> dict[str, Any]:
     try:
         profile = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"dealer.profile: cannot be read ({error.strerror})") from error
+        raise ConfigError(f"{path} cannot be read ({error.strerror})", *key) from error
     except ValueError as error:
-        raise ConfigError("dealer.profile: is not JSON") from error
+        raise ConfigError(f"{path} is not JSON", *key) from error
     schemas = SchemaSet.load(versions()[-1])
     problems = schemas.problems("dealer-information.schema.json", profile)
     if problems:
-        raise ConfigError(f"dealer.profile: {problems[0].sentence}")
+        raise ConfigError(
+            [ConfigProblem(key, f"{path}: {problem.sentence}") for problem in problems[:_PROFILE_PROBLEMS]]
+        )
     return dict(profile)
 
 
@@ -267,7 +284,7 @@ def _rules(chosen: Appointments) -> AppointmentRules:
             confirm_automatically=chosen.confirm,
         )
     except ValueError as error:
-        raise ConfigError(f"appointments: {error}") from error
+        raise ConfigError(str(error), "appointments") from error
 
 
 def _holidays(chosen: Appointments) -> dict[str, dict[str, str] | None]:
@@ -275,9 +292,16 @@ def _holidays(chosen: Appointments) -> dict[str, dict[str, str] | None]:
         try:
             date.fromisoformat(day)
         except ValueError:
-            raise ConfigError("appointments.holidays: the keys are dates like 2026-12-25") from None
+            raise ConfigError("the keys are dates like 2026-12-25", "appointments", "holidays", day) from None
         if hours is True:
-            raise ConfigError("appointments.holidays: a day is false (closed) or {open, close}")
+            raise ConfigError("a day is false (closed) or {open, close}", "appointments", "holidays", day)
+        if isinstance(hours, dict):
+            try:
+                OpeningHours.from_profile({}, {day: hours})
+            except KeyError as error:
+                raise ConfigError("needs both open and close", "appointments", "holidays", day) from error
+            except ValueError as error:
+                raise ConfigError(str(error), "appointments", "holidays", day) from error
     return {day: hours if isinstance(hours, dict) else None for day, hours in chosen.holidays.items()}
 
 
@@ -285,4 +309,4 @@ def _store(config: Config) -> Any:
     try:
         return open_store(config.store_address)
     except ValueError as error:
-        raise ConfigError(f"store: {error}") from error
+        raise ConfigError(str(error), "store") from error

@@ -45,6 +45,7 @@ class A2AEndpoint:
         self._deployment = deployment
         self._contract = binding.contract
         self._caller = caller
+        self._admission = deployment.admission
         self._binding = binding
         self._max_body = deployment.config.server.max_body_bytes
         self._body_seconds = deployment.config.server.body_seconds
@@ -70,11 +71,14 @@ class A2AEndpoint:
                 answer = call
             else:
                 try:
-                    if self._deployment.limit is not None:
+                    caller = self._caller
+                    if self._admission.is_needed:
                         client = scope.get("client")
-                        await self._deployment.limit.check(client[0] if client else "")
+                        caller = await self._admission.admit(
+                            scope["headers"], client[0] if client else "", caller, call.skill.id if call.skill else None
+                        )
                     contract = self._contract
-                    reply = await self._deployment.agent.run(contract.read(call.payload), self._caller)
+                    reply = await self._deployment.agent.run(contract.read(call.payload), caller)
                     answer = binding.write(call, *contract.pieces(reply))
                 except (AAPError, A2AError) as error:
                     answer = binding.fail(call.id, error)

@@ -98,7 +98,7 @@ def feed_options(seller: Seller, feed: Feed, vocabulary: Vocabulary, now: dateti
     said = (feed.rooftop,) if isinstance(feed.rooftop, str) else tuple((feed.rooftop or {}).values())
     unknown = [name for name in said if name not in names]
     if unknown:
-        raise ConfigError(f"rooftop: the seller has no {unknown[0]!r}; it has {', '.join(map(repr, names))}")
+        raise ConfigError(f"the seller has no {unknown[0]!r}; it has {', '.join(map(repr, names))}", "rooftop")
     rooftop: str | Mapping[str, str]
     if len(names) == 1:
         rooftop = names[0]
@@ -109,7 +109,7 @@ def feed_options(seller: Seller, feed: Feed, vocabulary: Vocabulary, now: dateti
     try:
         timezone = ZoneInfo(feed.timezone)
     except (ZoneInfoNotFoundError, OSError, ValueError) as error:
-        raise ConfigError(f"timezone: there is no {feed.timezone!r}; names are like America/Chicago") from error
+        raise ConfigError(f"there is no {feed.timezone!r}; names are like America/Chicago", "timezone") from error
     return FeedOptions(
         seller.dealer_id,
         rooftop=rooftop,

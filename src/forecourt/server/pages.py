@@ -68,6 +68,8 @@ class _Site:
             ready["feeds"] = feeds
         if self._deployment.courier is not None:
             ready["deliveries"] = self._deployment.courier.details()
+        if self._deployment.admission.limit.outage:
+            ready["limits"] = "counted by each process for itself: the shared count cannot be reached"
         return JSONResponse(ready)
 
     async def card(self, request: Request) -> Response:
@@ -76,7 +78,12 @@ class _Site:
         if seller is None:
             return _not_found(request)
         endpoint = self._base(request) + request.url.path.removesuffix(_CARD_PATH) + "/a2a"
-        return _cached(request, card(self._contract(request), seller, endpoint), "application/json", _CARD_SECONDS)
+        return _cached(
+            request,
+            card(self._contract(request), seller, endpoint, self._deployment.admission),
+            "application/json",
+            _CARD_SECONDS,
+        )
 
     async def retired_card(self, request: Request) -> Response:
         """Name the path that agents of A2A 1.0 are found at."""

@@ -50,10 +50,10 @@ def seller_of(feed: Feed, sellers: Mapping[str, Seller]) -> Seller:
     """Return whose stock a feed is. Raises ConfigError unless that is certain."""
     if feed.dealer is None:
         if len(sellers) != 1:
-            raise ConfigError("dealer: say whose stock it is; there are several sellers")
+            raise ConfigError("say whose stock it is; there are several sellers", "dealer")
         return next(iter(sellers.values()))
     if feed.dealer not in sellers:
-        raise ConfigError(f"dealer: there is no seller {feed.dealer!r}")
+        raise ConfigError(f"there is no seller {feed.dealer!r}", "dealer")
     return sellers[feed.dealer]
 
 
@@ -270,16 +270,16 @@ class FeedSchedule:
 
 def _scheduled(sellers: Mapping[str, Seller], feeds: Sequence[Feed], vocabulary: Vocabulary) -> Iterable[_Scheduled]:
     scopes: list[tuple[str, str | None]] = []
-    for number, feed in enumerate(feeds, 1):
+    for number, feed in enumerate(feeds):
         try:
             seller = seller_of(feed, sellers)
             feed_options(seller, feed, vocabulary)
             scope = (seller.dealer_id, rooftop_of(seller, feed))
             for dealer_id, rooftop in scopes:
                 if dealer_id == scope[0] and (rooftop == scope[1] or None in (rooftop, scope[1])):
-                    raise ConfigError("rooftop: another feed is of the same stock, and each would drop the other's")
+                    raise ConfigError("another feed is of the same stock, and each would drop the other's", "rooftop")
         except ConfigError as error:
-            raise ConfigError(f"feeds, number {number}: {error}") from error
+            raise error.inside("feeds", number) from error
         scopes.append(scope)
         mark = hashlib.sha256(msgspec.json.encode((feed, scope))).hexdigest()[:16]
         yield _Scheduled(feed, seller, f"{seller.dealer_id} {shown(feed.source)} {mark}")

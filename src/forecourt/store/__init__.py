@@ -31,6 +31,7 @@ __all__ = [
     "PAST_KEPT",
     "RETIRED_KEPT",
     "WAITING",
+    "APIKey",
     "Booking",
     "Delivery",
     "FeedState",
@@ -199,6 +200,24 @@ class FeedState:
     report: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class APIKey:
+    """A key that a caller proves itself with, as it is kept: by the SHA-256 digest of its secret half.
+
+    `sellers` are the only ones it reaches, None for all; `requests` in `seconds` is its own limit, None for the
+    deployment's; a revoked one opens nothing any more.
+    """
+
+    key_id: str
+    digest: bytes
+    name: str
+    sellers: tuple[str, ...] | None
+    requests: int | None
+    seconds: int | None
+    made_at: datetime
+    revoked_at: datetime | None = None
+
+
 class LeadTransaction(Protocol):
     """What can be asked and done while a lead is decided. Everything is kept or nothing is.
 
@@ -317,6 +336,18 @@ class Store(Outbox, Protocol):
         With `rotate_after` a new one is made once the newest is that old, by whoever asks first, and keys are deleted
         that have had a successor for `RETIRED_KEPT`.
         """
+        ...
+
+    async def add_api_key(self, key: APIKey) -> None:
+        """Keep a new key."""
+        ...
+
+    async def api_keys(self) -> Sequence[APIKey]:
+        """Return every key, revoked ones too, in the order in which they were made."""
+        ...
+
+    async def revoke_api_key(self, key_id: str, now: datetime) -> bool:
+        """Let a key open nothing any more; tell whether there was one that still did."""
         ...
 
     async def lease(self, name: str, holder: str, seconds: float, now: datetime) -> bool:

@@ -7,6 +7,7 @@ that covers them all. Reading has connections of its own and never waits for wri
 
 import asyncio
 import contextlib
+import json
 import queue
 import sqlite3
 import threading
@@ -21,6 +22,7 @@ from forecourt.model import VehicleReference
 from forecourt.store import (
     PAST_KEPT,
     RETIRED_KEPT,
+    APIKey,
     FeedState,
     InventoryChange,
     PastListing,
@@ -213,6 +215,23 @@ class SQLiteStore(SQLiteLeads):
             return [Secret(*key[:2]) for key in keys]
 
         return await self._write(work)
+
+    async def add_api_key(self, key: APIKey) -> None:
+        """Write one row."""
+        sellers = None if key.sellers is None else json.dumps(key.sellers)
+        values = (key.key_id, key.digest, key.name, sellers, key.requests, key.seconds, time_text(key.made_at))
+        await self._write(lambda connection: connection.execute(self._sql["add_api_key"], values) and None)
+
+    async def api_keys(self) -> Sequence[APIKey]:
+        """Read every row."""
+        return await self._read(lambda connection: [*map(_api_key, connection.execute(self._sql["api_keys"]))])
+
+    async def revoke_api_key(self, key_id: str, now: datetime) -> bool:
+        """Mark one row."""
+        values = (time_text(now), key_id)
+        return await self._write(
+            lambda connection: connection.execute(self._sql["revoke_api_key"], values).rowcount == 1
+        )
 
     async def lease(self, name: str, holder: str, seconds: float, now: datetime) -> bool:
         """Write the lease unless it is another's and still runs."""
@@ -451,6 +470,13 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
+
+
+def _api_key(row: tuple[Any, ...]) -> APIKey:
+    key_id, digest, name, sellers, requests, seconds, made_at, revoked_at = row
+    reach = None if sellers is None else tuple(json.loads(sellers))
+    ended = None if revoked_at is None else time_of(revoked_at)
+    return APIKey(key_id, digest, name, reach, requests, seconds, time_of(made_at), ended)
 
 
 def _feed_state(row: tuple[Any, ...]) -> FeedState:

@@ -6,6 +6,7 @@ fourteen connections, made when they are needed.
 
 import asyncio
 import contextlib
+import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import astuple
 from datetime import datetime, timedelta
@@ -15,6 +16,7 @@ from forecourt.model import VehicleReference
 from forecourt.store import (
     PAST_KEPT,
     RETIRED_KEPT,
+    APIKey,
     FeedState,
     InventoryChange,
     PastListing,
@@ -227,6 +229,24 @@ class PostgreSQLStore(PostgreSQLLeads):
 
         return await self._write(work)
 
+    async def add_api_key(self, key: APIKey) -> None:
+        """Write one row."""
+        sellers = None if key.sellers is None else json.dumps(key.sellers)
+        values = (key.key_id, key.digest, key.name, sellers, key.requests, key.seconds, key.made_at)
+        await self._write(lambda connection: connection.execute(self._sql["add_api_key"], values) and None)
+
+    async def api_keys(self) -> Sequence[APIKey]:
+        """Read every row."""
+        return await self._read(
+            lambda connection: [_api_key(found) for found in connection.execute(self._sql["api_keys"])]
+        )
+
+    async def revoke_api_key(self, key_id: str, now: datetime) -> bool:
+        """Mark one row."""
+        return await self._write(
+            lambda connection: connection.execute(self._sql["revoke_api_key"], (now, key_id)).rowcount == 1
+        )
+
     async def lease(self, name: str, holder: str, seconds: float, now: datetime) -> bool:
         """Write the lease unless it is another's and still runs."""
         values = {"name": name, "holder": holder, "until": now + timedelta(seconds=seconds), "now": now}
@@ -305,6 +325,11 @@ def _copy(connection: Connection, statement: str, listings: Iterable[StoredListi
             failure = error
     if failure is not None:
         raise failure
+
+
+def _api_key(found: tuple[Any, ...]) -> APIKey:
+    key_id, digest, name, sellers, *rest = found
+    return APIKey(key_id, digest, name, None if sellers is None else tuple(json.loads(sellers)), *rest)
 
 
 STORE: Final = PostgreSQLStore

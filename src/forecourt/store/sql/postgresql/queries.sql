@@ -164,3 +164,12 @@ VALUES (%s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (source) DO UPDATE SET
     checked_at = excluded.checked_at, imported_at = excluded.imported_at, etag = excluded.etag,
     last_modified = excluded.last_modified, outcome = excluded.outcome, report = excluded.report;
+
+-- name: add_api_key
+INSERT INTO api_key (key_id, digest, name, sellers, requests, seconds, made_at) VALUES (%s, %s, %s, %s, %s, %s, %s);
+
+-- name: api_keys
+SELECT key_id, digest, name, sellers, requests, seconds, made_at, revoked_at FROM api_key ORDER BY key_id;
+
+-- name: revoke_api_key
+UPDATE api_key SET revoked_at = %s WHERE key_id = %s AND revoked_at IS NULL;

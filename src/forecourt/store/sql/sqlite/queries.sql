@@ -128,3 +128,12 @@ SELECT source, checked_at, imported_at, etag, last_modified, outcome, report FRO
 
 -- name: keep_feed_state
 INSERT OR REPLACE INTO feed_state VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: add_api_key
+INSERT INTO api_key (key_id, digest, name, sellers, requests, seconds, made_at) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: api_keys
+SELECT key_id, digest, name, sellers, requests, seconds, made_at, revoked_at FROM api_key ORDER BY key_id;
+
+-- name: revoke_api_key
+UPDATE api_key SET revoked_at = ? WHERE key_id = ? AND revoked_at IS NULL;

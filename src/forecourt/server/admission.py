@@ -1,0 +1,179 @@
+"""Who may call what, and how often: asked by every binding before a skill runs.
+
+A credential is a key of `forecourt keys`, as `X-API-Key` or as a bearer token, or a JWT of the configured issuer. One
+that is shown is checked even where none is needed, and one that is not good is refused, never overlooked. Which sellers
+a caller reaches comes from its credential; an argument can only narrow that.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from forecourt.a2a import A2AError, SecurityRequirement, api_key_scheme, http_auth_scheme
+from forecourt.agent import Caller
+from forecourt.contract import SKILLS
+from forecourt.errors import AAPError
+from forecourt.server.api_keys import PREFIX, KeyRing
+from forecourt.server.config import Access, ConfigError, Limits
+from forecourt.server.limit import ClientLimit
+from forecourt.server.oauth import TokenVerifier
+from forecourt.store import Store, StoreError
+
+__all__ = ["Admission"]
+
+KEY_HEADER: Final = b"x-api-key"
+_KEY_SCHEME: Final = "apiKey"
+_OAUTH_SCHEME: Final = "oauth"
+
+
+@dataclass(frozen=True, slots=True)
+class _Credential:
+    """Who has proved to be who. `scopes` is None where the credential opens every skill."""
+
+    identity: str
+    sellers: tuple[str, ...] | None
+    scopes: frozenset[str] | None
+    own_limit: tuple[int, int] | None = None
+
+
+class Admission:
+    """Lets callers in or raises why not."""
+
+    def __init__(self, access: Access, limits: Limits, store: Store, tokens: TokenVerifier | None = None) -> None:
+        _check(access, limits)
+        self._access = access
+        self._public = frozenset(access.public)
+        self._keys = KeyRing(store) if access.keys else None
+        self._tokens = tokens or (TokenVerifier(access.oauth) if access.oauth else None)
+        self._open = self._keys is None and self._tokens is None
+        self.limit = ClientLimit(limits)
+        self.is_needed = not self._open or self.limit.is_set
+
+    async def close(self) -> None:
+        """Let go of what counts calls."""
+        await self.limit.close()
+
+    async def admit(
+        self, headers: Iterable[tuple[bytes, bytes]], address: str, caller: Caller, skill: str | None
+    ) -> Caller:
+        """Return `caller` as the one who its credential proves it to be.
+
+        `address` is where it calls from, `skill` what it asks for, None for what names no skill. Raises A2AError
+        `unauthenticated` or `permission_denied`, AAPError RATE_LIMITED, and INTERNAL_ERROR where a credential cannot
+        be checked.
+        """
+        if self._open:
+            await self.limit.check(address, skill)
+            return caller
+        credential = await self._credential(headers)
+        if credential is None:
+            if skill not in self._public and not (skill is None and self._public.issuperset(SKILLS)):
+                # Guesses are counted like calls.
+                await self.limit.check(address, skill)
+                raise self._unauthenticated()
+            await self.limit.check(address, skill)
+            return caller
+        await self.limit.check(credential.identity, skill, credential.own_limit)
+        scope = self._access.oauth.scopes.get(skill or "") if self._access.oauth else None
+        if scope is not None and credential.scopes is not None and scope not in credential.scopes:
+            raise A2AError.permission_denied(f"The token lacks the scope {scope}")
+        return replace(caller, identity=credential.identity, sellers=_reached(caller.sellers, credential.sellers))
+
+    async def _credential(self, headers: Iterable[tuple[bytes, bytes]]) -> _Credential | None:
+        """Return who the request's credential proves, None when it shows none. Raises for one that is not good."""
+        shown = [(name, value) for name, value in headers if name in (KEY_HEADER, b"authorization")]
+        if not shown:
+            return None
+        if len(shown) > 1:
+            # Of two one could be checked and the other counted.
+            raise self._unauthenticated()
+        name, value = shown[0]
+        text = value.decode("latin-1").strip()
+        if name == b"authorization":
+            scheme, _, text = text.partition(" ")
+            text = text.strip()
+            if scheme.lower() != "bearer":
+                raise self._unauthenticated()
+        found = await (self._by_key(text) if text.startswith(PREFIX) else self._by_token(text, name))
+        if found is None:
+            raise self._unauthenticated()
+        return found
+
+    async def _by_key(self, text: str) -> _Credential | None:
+        if self._keys is None:
+            return None
+        try:
+            key = await self._keys.find(text)
+        except StoreError as error:
+            raise AAPError("INTERNAL_ERROR", reason="keys cannot be looked up") from error
+        if key is None:
+            return None
+        own = (key.requests, key.seconds or 60) if key.requests else None
+        return _Credential(f"key:{key.key_id}", key.sellers, None, own)
+
+    async def _by_token(self, text: str, header: bytes) -> _Credential | None:
+        if self._tokens is None or header == KEY_HEADER:
+            return None
+        token = await self._tokens.verify(text)
+        return None if token is None else _Credential(f"token:{token.subject}", token.sellers, token.scopes)
+
+    def _unauthenticated(self) -> A2AError:
+        return A2AError.unauthenticated("This needs a credential of this dealer agent's", self.challenge())
+
+    def challenge(self, resource_metadata: str | None = None) -> str:
+        """Return the `WWW-Authenticate` of a refusal, with the address of RFC 9728 metadata where there is one."""
+        where = f', resource_metadata="{resource_metadata}"' if resource_metadata else ""
+        return f'Bearer realm="forecourt"{where}'
+
+    # What is published
+
+    def security_schemes(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the schemes as an agent card declares them (A2A v1.0 section 4.5)."""
+        schemes: dict[str, Mapping[str, Any]] = {}
+        if self._keys is not None:
+            schemes[_KEY_SCHEME] = api_key_scheme("X-API-Key", description="A key from the dealer")
+        if self._access.oauth is not None:
+            schemes[_OAUTH_SCHEME] = http_auth_scheme(
+                bearer_format="JWT", description=f"A token of {self._access.oauth.issuer}"
+            )
+        return schemes
+
+    def security_requirements(self, skill: str) -> tuple[SecurityRequirement, ...]:
+        """Return the alternatives of which a caller of `skill` must meet one; none when anybody may call it."""
+        if self._open or skill in self._public:
+            return ()
+        alternatives: list[SecurityRequirement] = []
+        if self._keys is not None:
+            alternatives.append({_KEY_SCHEME: []})
+        if self._access.oauth is not None:
+            scope = self._access.oauth.scopes.get(skill)
+            alternatives.append({_OAUTH_SCHEME: [scope] if scope else []})
+        return tuple(alternatives)
+
+    @property
+    def is_public(self) -> bool:
+        """Whether anybody may call every skill."""
+        return self._open or self._public.issuperset(SKILLS)
+
+
+def _reached(endpoint: tuple[str, ...] | None, credential: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Return the sellers that both the endpoint and the credential reach."""
+    if credential is None:
+        return endpoint
+    reached = credential if endpoint is None else tuple(each for each in endpoint if each in credential)
+    if not reached:
+        raise A2AError.permission_denied("The credential does not reach this address")
+    return reached
+
+
+def _check(access: Access, limits: Limits) -> None:
+    """Raise ConfigError for names that are none, and for skills that nobody could call."""
+    for key, names in (("public", access.public), ("oauth", access.oauth.scopes if access.oauth else ())):
+        for name in names:
+            if name not in SKILLS:
+                raise ConfigError(f"there is no skill {name!r}; there are {', '.join(SKILLS)}", "access", key)
+    for name in limits.skills:
+        if name not in SKILLS:
+            raise ConfigError(f"there is no such skill; there are {', '.join(SKILLS)}", "limits", "skills", name)
+    if not access.keys and access.oauth is None and not set(access.public).issuperset(SKILLS):
+        raise ConfigError("nobody could call the other skills; set access.keys or [access.oauth]", "access", "public")

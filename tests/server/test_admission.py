@@ -1,0 +1,246 @@
+"""Who may call what: keys and tokens, the sellers they reach, and what the card says of it, over real sockets."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from tests.server.running import JSON, Reply, RunningAgent, aap_error, envelope, lead, running, search
+
+from forecourt.server import ConfigError, create_app, load
+from forecourt.server.api_keys import new_key
+from forecourt.store import open_store
+
+READS: Final = ["dealer.information", "inventory.facets", "inventory.search", "inventory.vehicle"]
+CARD: Final = "/.well-known/agent-card.json"
+SIGNING: Final = ec.generate_private_key(ec.SECP256R1())
+
+
+def make_key(folder: Path, **settings: Any) -> str:
+    """Make a key in the database of a folder, as `forecourt keys create` does."""
+
+    async def work() -> str:
+        store = open_store(f"sqlite:{folder / 'forecourt.db'}")
+        await store.open()
+        text, key = new_key("test", datetime.now(UTC), **settings)
+        await store.add_api_key(key)
+        await store.close()
+        return text
+
+    return asyncio.run(work())
+
+
+def call(agent: RunningAgent, payload: dict[str, Any], path: str = "/a2a", **headers: str) -> Reply:
+    """Send one request with headers, whose names are written with underscores."""
+    body = json.dumps(envelope(payload)).encode()
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return agent.post(body, path, {**JSON, **named})
+
+
+def network(folder: Path) -> list[dict[str, Any]]:
+    """Write the profiles of two sellers and return their tables."""
+    tables = []
+    for name in ("a", "b"):
+        path = folder / f"{name}.json"
+        path.write_text(json.dumps({"name": f"Seller {name}", "rooftops": [{"name": f"{name} Main"}]}))
+        tables.append({"id": name, "profile": str(path)})
+    return tables
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunningAgent, str]]:
+    """A demo dealer whose reading is open to all and whose leads need a key, and such a key."""
+    folder = tmp_path_factory.mktemp("guarded")
+    text = make_key(folder)
+    with running(folder, access={"public": READS, "keys": True}) as agent:
+        yield agent, text
+
+
+def test_reading_stays_public_while_leads_need_a_key(guarded: tuple[RunningAgent, str]) -> None:
+    agent, key = guarded
+    assert "result" in call(agent, search()).json()
+    refused = call(agent, lead())
+    assert refused.status == 401
+    assert refused.headers["www-authenticate"] == 'Bearer realm="forecourt"'
+    error = refused.json()["error"]
+    assert error["code"] == -32600
+    assert "aap.error" not in json.dumps(error)
+    for headers in ({"X_API_Key": key}, {"Authorization": f"Bearer {key}"}, {"Authorization": f"bearer  {key}"}):
+        assert "result" in call(agent, lead(), **headers).json()
+
+
+@pytest.mark.parametrize("path", ["/a2a", "/v1.1/a2a"])
+def test_a_credential_that_is_not_good_is_refused_even_where_none_is_needed(
+    guarded: tuple[RunningAgent, str], path: str
+) -> None:
+    agent, key = guarded
+    wrong = key[:-1] + ("A" if key[-1] != "A" else "B")
+    for headers in (
+        {"X_API_Key": wrong},
+        {"X_API_Key": ""},
+        {"Authorization": "Bearer "},
+        {"Authorization": f"Bearer {wrong}"},
+        {"Authorization": f"Basic {key}"},
+        {"Authorization": f"DPoP {key}"},
+        {"Authorization": key},
+        {"X_API_Key": key, "Authorization": f"Bearer {key}"},
+        {"Authorization": "Bearer a.b.c"},
+    ):
+        reply = call(agent, search(), path, **headers)
+        assert reply.status == 401
+        assert key not in reply.body.decode()
+        assert wrong not in reply.body.decode()
+
+
+def test_a_type_that_is_no_skill_tells_nothing_more_than_others_without_a_key(
+    guarded: tuple[RunningAgent, str],
+) -> None:
+    agent, key = guarded
+    assert call(agent, {"type": "leads.list.request"}).status == 401
+    known = call(agent, {"type": "leads.list.request"}, X_API_Key=key).json()
+    assert aap_error(known)["code"] == "UNSUPPORTED_SKILL"
+
+
+def test_the_card_says_what_each_skill_needs(guarded: tuple[RunningAgent, str]) -> None:
+    agent, _ = guarded
+    card = agent.get(CARD).json()
+    assert card["securitySchemes"]["apiKey"]["apiKeySecurityScheme"]["name"] == "X-API-Key"
+    assert "securityRequirements" not in card
+    needs = {skill["id"]: skill.get("securityRequirements") for skill in card["skills"]}
+    assert needs == {**dict.fromkeys(READS), "lead.submit": [{"schemes": {"apiKey": {"list": []}}}]}
+
+
+def test_a_deployment_that_is_open_says_nothing_of_security(demo: RunningAgent) -> None:
+    card = demo.get(CARD).json()
+    assert "securitySchemes" not in card
+    assert "securityRequirements" not in card
+    assert all("securityRequirements" not in skill for skill in card["skills"])
+    # And whatever a client sends as a credential is nobody's business.
+    assert "result" in call(demo, search(), Authorization="Bearer x").json()
+
+
+def test_a_key_reaches_its_sellers_and_no_argument_widens_that(tmp_path: Path) -> None:
+    for_a = make_key(tmp_path, sellers=("a",))
+    with running(tmp_path, access={"public": [], "keys": True}, dealers=network(tmp_path)) as agent:
+        information = {"type": "dealer.information.request"}
+        assert (
+            call(agent, information, X_API_Key=for_a).json()["result"]["message"]["parts"][0]["data"]["data"]["name"]
+            == "Seller a"
+        )
+        for payload in ({**information, "dealer_id": "b"}, {**information, "dealer_id": "nobody"}):
+            error = aap_error(call(agent, payload, X_API_Key=for_a).json())
+            assert error["code"] == "DEALER_NOT_FOUND"
+        assert "result" in call(agent, information, "/dealers/a/a2a", X_API_Key=for_a).json()
+        elsewhere = call(agent, information, "/dealers/b/a2a", X_API_Key=for_a)
+        assert elsewhere.status == 403
+        assert elsewhere.json()["error"]["code"] == -32600
+
+
+def test_leads_of_two_keys_with_the_same_idempotency_key_are_two(tmp_path: Path) -> None:
+    keys = [make_key(tmp_path) for _ in range(2)]
+    with running(tmp_path, access={"keys": True}) as agent:
+        payload = lead(idempotency_key="7d0a6b57-8a5f-4d0f-9a51-2f2b9a3d5a11")
+        ids = [
+            call(agent, payload, X_API_Key=key).json()["result"]["message"]["parts"][0]["data"]["data"]["lead_id"]
+            for key in (*keys, *keys)
+        ]
+        assert ids[0] != ids[1]
+        assert ids[:2] == ids[2:]
+
+
+def test_a_key_has_its_own_limit_wherever_it_calls_from_and_guesses_count_too(tmp_path: Path) -> None:
+    own = make_key(tmp_path, requests=3, seconds=60)
+    access, limits = {"public": READS, "keys": True}, {"requests": 2, "seconds": 60}
+    with running(tmp_path, access=access, limits=limits) as agent:
+        for _ in range(3):
+            assert "result" in call(agent, search(), X_API_Key=own).json()
+        assert aap_error(call(agent, search(), X_API_Key=own).json())["code"] == "RATE_LIMITED"
+        assert call(agent, lead()).status == 401
+        assert call(agent, lead()).status == 401
+        assert aap_error(call(agent, lead()).json())["code"] == "RATE_LIMITED"
+
+
+# Tokens
+
+
+@contextmanager
+def issuer() -> Iterator[str]:
+    """Run an authorization server's two public documents on this machine."""
+    public = {**jwt.algorithms.ECAlgorithm.to_jwk(SIGNING.public_key(), as_dict=True), "kid": "k", "alg": "ES256"}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            base = f"http://127.0.0.1:{self.server.server_port}"  # type: ignore[attr-defined]
+            documents = {
+                "/.well-known/oauth-authorization-server": {"issuer": base, "jwks_uri": f"{base}/keys"},
+                "/keys": {"keys": [public]},
+            }
+            found = self.path in documents
+            self.send_response(200 if found else 404)
+            self.end_headers()
+            self.wfile.write(json.dumps(documents.get(self.path)).encode())
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_a_token_of_the_issuer_opens_what_its_scopes_say(tmp_path: Path) -> None:
+    with issuer() as address:
+        oauth = {"issuer": address, "audience": "dealer", "scopes": {"lead.submit": "leads"}}
+        with running(tmp_path, access={"public": [], "oauth": oauth}) as agent:
+
+            def bearer(**claims: Any) -> str:
+                said = {"iss": address, "aud": "dealer", "sub": "agent", "exp": int(datetime.now(UTC).timestamp()) + 60}
+                return "Bearer " + jwt.encode({**said, **claims}, SIGNING, "ES256", {"kid": "k"})
+
+            assert call(agent, search()).status == 401
+            assert "result" in call(agent, search(), Authorization=bearer()).json()
+            refused = call(agent, lead(), Authorization=bearer(scope="cars"))
+            assert refused.status == 403
+            assert "leads" in refused.json()["error"]["message"]
+            assert "result" in call(agent, lead(), Authorization=bearer(scope="cars leads")).json()
+            assert call(agent, search(), Authorization=bearer(aud="other")).status == 401
+            card = agent.get(CARD).json()
+            assert card["securitySchemes"]["oauth"]["httpAuthSecurityScheme"]["bearerFormat"] == "JWT"
+            needs = {skill["id"]: skill["securityRequirements"] for skill in card["skills"]}
+            assert needs["lead.submit"] == [{"schemes": {"oauth": {"list": ["leads"]}}}]
+            assert needs["inventory.search"] == [{"schemes": {"oauth": {"list": []}}}]
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"access": {"public": ["inventory.serach"]}}, "access.public: there is no skill 'inventory.serach'"),
+        ({"access": {"public": []}}, "access.public: nobody could call the other skills"),
+        (
+            {"access": {"oauth": {"issuer": "https://x.example.com", "audience": "a", "scopes": {"x": "y"}}}},
+            "access.oauth: there is no skill 'x'",
+        ),
+        ({"limits": {"skills": {"x": {"requests": 1}}}}, "limits.skills.x: there is no such skill"),
+    ],
+)
+def test_a_mistake_is_told_before_anything_starts(sections: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        create_app(load(None, environment={}, **sections))
+    assert str(caught.value).startswith(message)
