@@ -238,6 +238,13 @@ def test_an_event_is_not_for_email() -> None:
     assert caught.value.permanent
 
 
+def test_content_that_is_no_text_is_refused_without_a_word_of_it() -> None:
+    with pytest.raises(DeliveryError) as caught:
+        delivered(parcel(b"<adf>Ada\xff</adf>"))
+    assert (caught.value.reason, caught.value.permanent) == ("the content is no text that an email can hold", True)
+    assert caught.value.__cause__ is None
+
+
 # Encryption and login
 
 
@@ -557,6 +564,7 @@ def test_a_delivery_that_is_given_up_closes_its_connection() -> None:
         ({"sender": "Name <a@example.com>"}, "sender: must be a plain"),
         ({"to": []}, "to: needs at least one address"),
         ({"to": ["a@example.com", "b> NOTIFY=x <c@example.com"]}, "to: must be a plain"),
+        ({"to": [f"a{number}@example.com" for number in range(101)]}, "to: takes at most 100 addresses"),
         ({"to": ["a@example.com", "A@example.com"]}, "to: names an address twice"),
         ({"to": ["ä@example.com"]}, "to: must be a plain"),
         ({"to": ["a" * 250 + "@example.com"]}, "to: must be a plain"),

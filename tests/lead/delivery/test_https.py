@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import socket
 import time
 from collections.abc import Callable, Coroutine
@@ -167,6 +168,14 @@ def test_many_at_once_all_arrive(crm: Crm) -> None:
         return {posted.headers["forecourt-delivery"][0] for posted in server.posted}
 
     assert crm.run(act) == {f"del_{number}" for number in range(20)}
+
+
+def test_nothing_is_logged_of_a_post(crm: Crm, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        assert len(crm.posted(parcel()).posted) == 1
+    assert not [record for record in caplog.records if record.name.startswith("http")]
+    assert "store=7" not in caplog.text
+    assert "Ada" not in caplog.text
 
 
 # What an answer means

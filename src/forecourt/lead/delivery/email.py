@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.policy import SMTP as SMTP_POLICY
 from email.utils import format_datetime
-from functools import cache
 from hashlib import sha256
 from typing import Annotated, Final, Literal
 
@@ -32,6 +31,8 @@ _ADDRESS: Final = re.compile(
     r"@[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*"
 )
 _LONGEST_ADDRESS: Final = 254
+_MOST_RECIPIENTS: Final = 100
+"""What every mail server takes for one message (RFC 5321 section 4.5.3.1.8)."""
 _HOST: Final = re.compile(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+")
 _ID: Final = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 _METHOD: Final = re.compile(rb"^METHOD:([A-Z]+)\r?$", re.MULTILINE)
@@ -101,7 +102,11 @@ class EmailTarget:
     async def send(self, parcel: Parcel) -> None:
         """Hand the parcel to the mail server, which then answers for it."""
         settings = self._settings
-        message = self._message(parcel)
+        try:
+            message = self._message(parcel)
+        except ValueError:
+            # Not chained: it would quote the lead.
+            raise DeliveryError("the content is no text that an email can hold", permanent=True) from None
         server = aiosmtplib.SMTP(
             hostname=settings.host,
             port=self.port,
@@ -194,6 +199,8 @@ def _check(settings: EmailSettings) -> None:
         raise TargetError("host: must be the name or the address of a mail server, in ASCII")
     if not settings.to:
         raise TargetError("to: needs at least one address")
+    if len(settings.to) > _MOST_RECIPIENTS:
+        raise TargetError(f"to: takes at most {_MOST_RECIPIENTS} addresses")
     for key, address in (("sender", settings.sender), *(("to", each) for each in settings.to)):
         if not _ADDRESS.fullmatch(address) or len(address) > _LONGEST_ADDRESS:
             raise TargetError(f"{key}: must be a plain ASCII address such as leads@example.com")
@@ -306,7 +313,6 @@ def _one_line(name: str) -> str:
     return " ".join(kept.split())[:_LONGEST_NAME].rstrip()
 
 
-@cache
 def _identified(delivery_id: str) -> str:
     """Return a delivery's id as the left side of a Message-ID: as it is where it may stand there, else its hash."""
     if _ID.fullmatch(delivery_id) and len(delivery_id) <= _LONGEST_NAME:

@@ -1,6 +1,7 @@
 """Delivery by HTTPS POST to one address: signed, bounded, to a host that was checked, and nowhere it redirects to."""
 
 import asyncio
+import logging
 import re
 import ssl
 import time
@@ -166,6 +167,7 @@ class HTTPSTarget:
 
     def _open(self) -> httpx.AsyncClient:
         if self._client is None:
+            _hush()
             settings = self._settings
             self._client = httpx.AsyncClient(
                 verify=self._context,
@@ -179,6 +181,17 @@ class HTTPSTarget:
                 limits=httpx.Limits(max_keepalive_connections=0),
             )
         return self._client
+
+
+def _hush() -> None:
+    """Keep httpx from logging the address of every post, unless somebody has set what it logs.
+
+    Its query may hold a token, and ours is the place to log deliveries, by their ids.
+    """
+    for name in ("httpx", "httpcore"):
+        logger = logging.getLogger(name)
+        if logger.level == logging.NOTSET:
+            logger.setLevel(logging.WARNING)
 
 
 def _read(settings: HTTPSSettings) -> SplitResult:
