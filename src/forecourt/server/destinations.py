@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -16,10 +16,12 @@ from forecourt.lead.outbox import Destination
 from forecourt.lead.sealing import Sealer, SealError
 from forecourt.lead.seller import Seller
 from forecourt.server.config import Config, ConfigError
+from forecourt.server.config_problem import mistakes
 
 __all__ = ["COMMON_KEYS", "PlannedTarget", "make_folders", "open_targets", "plan_targets", "read_sealer"]
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+_TOLD: Final = re.compile(r"(?P<name>[a-z_]+): (?P<text>.+)", re.DOTALL)
 _DEFAULT: Final = "folder"
 
 
@@ -47,7 +49,8 @@ class PlannedTarget:
     dealer_id: str
     destination: Destination
     settings: Mapping[str, Any]
-    place: str
+    key: tuple[str | int, ...]
+    """Where in the configuration it stands."""
     makes: Path | None = None
 
 
@@ -57,15 +60,20 @@ def plan_targets(config: Config, sellers: Mapping[str, Seller]) -> list[PlannedT
     A seller that says nothing of deliveries gets files in the folder of the database, unless leads are encrypted
     there: files beside it would not be.
     """
-    said = {dealer.id: dealer.deliveries for dealer in config.all_dealers}
+    said: dict[str, tuple[tuple[str | int, ...], Sequence[Mapping[str, Any]] | None]] = {
+        dealer.id: (("dealers", number, "deliveries"), dealer.deliveries)
+        for number, dealer in enumerate(config.dealers)
+    }
+    if config.dealer is not None:
+        said[config.dealer.id] = (("dealer", "deliveries"), config.dealer.deliveries)
     found: list[PlannedTarget] = []
     for seller in sellers.values():
-        tables = said.get(seller.dealer_id)
+        key, tables = said.get(seller.dealer_id, ((), None))
         if tables is None:
             if config.leads.encryption_key_env is None:
                 found.append(_default(config, seller, alone=len(sellers) == 1))
             continue
-        found += _planned(seller, tables)
+        found += _planned(seller, tables, key)
     return found
 
 
@@ -76,7 +84,7 @@ def open_targets(planned: Iterable[PlannedTarget]) -> dict[str, Target]:
         try:
             targets[each.destination.key] = open_target(each.settings)
         except TargetError as error:
-            raise ConfigError(f"{each.place}: {error}") from error
+            raise _mistake(str(error), each.key) from error
     return targets
 
 
@@ -88,7 +96,7 @@ def make_folders(planned: Iterable[PlannedTarget]) -> None:
                 # Shoppers' data is for the one who runs the agent.
                 each.makes.mkdir(mode=0o700, parents=True, exist_ok=True)
             except OSError as error:
-                raise ConfigError(f"{each.place}: the folder cannot be made ({error.strerror})") from error
+                raise ConfigError(f"the folder for leads cannot be made ({error.strerror})", *each.key) from error
 
 
 def read_sealer(config: Config) -> Sealer:
@@ -98,11 +106,11 @@ def read_sealer(config: Config) -> Sealer:
         return Sealer()
     text = os.environ.get(name, "")
     if not text.strip():
-        raise ConfigError(f"leads.encryption_key_env: the environment has no {name}")
+        raise ConfigError(f"the environment has no {name}", "leads", "encryption_key_env")
     try:
         return Sealer.from_text(text)
     except SealError as error:
-        raise ConfigError(f"leads.encryption_key_env: {error}") from error
+        raise ConfigError(str(error), "leads", "encryption_key_env") from error
 
 
 def _default(config: Config, seller: Seller, *, alone: bool) -> PlannedTarget:
@@ -110,40 +118,53 @@ def _default(config: Config, seller: Seller, *, alone: bool) -> PlannedTarget:
     if not alone:
         folder /= seller.dealer_id
     destination = Destination(f"{seller.dealer_id}/{_DEFAULT}")
-    return PlannedTarget(seller.dealer_id, destination, {"via": "folder", "path": str(folder)}, "data", folder)
+    return PlannedTarget(seller.dealer_id, destination, {"via": "folder", "path": str(folder)}, ("data",), folder)
 
 
-def _planned(seller: Seller, tables: Iterable[Mapping[str, Any]]) -> Iterable[PlannedTarget]:
+def _mistake(told: str, key: tuple[str | int, ...]) -> ConfigError:
+    """Return a mistake in a table at `key`; what tells of it may begin with the name of a key in the table."""
+    found = _TOLD.fullmatch(told)
+    return ConfigError(told, *key) if found is None else ConfigError(found["text"], *key, found["name"])
+
+
+def _planned(
+    seller: Seller, tables: Iterable[Mapping[str, Any]], key: tuple[str | int, ...]
+) -> Iterable[PlannedTarget]:
     names: set[str] = set()
-    for number, table in enumerate(tables, 1):
-        place = f"deliveries of {seller.dealer_id}, number {number}"
+    for number, table in enumerate(tables):
+        place = (*key, number)
         try:
-            own = msgspec.convert({key: table[key] for key in COMMON_KEYS if key in table}, _Own)
-            settings = {key: value for key, value in table.items() if key not in COMMON_KEYS}
-            via = table.get("via")
+            settings = {name: value for name, value in table.items() if name not in COMMON_KEYS}
+            via = settings.pop("via", None)
             if not isinstance(via, str):
-                raise ConfigError("via: must be the name of a way to deliver")
-            msgspec.convert({key: value for key, value in settings.items() if key != "via"}, settings_of(via))
-            destination = _destination(seller, own, via, names)
-        except (msgspec.ValidationError, ConfigError, ValueError) as error:
-            raise ConfigError(f"{place}: {error}") from error
+                raise ValueError("via: must be the name of a way to deliver")
+            common = {name: table[name] for name in COMMON_KEYS if name in table}
+            wrong = [*mistakes(common, _Own, place), *mistakes(settings, settings_of(via), place)]
+            if wrong:
+                raise ConfigError(wrong)
+            destination = _destination(seller, msgspec.convert(common, _Own), via, names)
+        except ConfigError:
+            raise
+        except ValueError as error:
+            raise _mistake(str(error), place) from error
+        settings["via"] = via
         yield PlannedTarget(seller.dealer_id, destination, settings, place)
 
 
 def _destination(seller: Seller, own: _Own, via: str, names: set[str]) -> Destination:
     if own.rooftop is not None and seller.rooftop(own.rooftop) is None:
-        raise ConfigError("rooftop: the seller has no rooftop of this name")
+        raise ValueError("rooftop: the seller has no rooftop of this name")
     if own.events and own.format is not None:
-        raise ConfigError("format: is of leads, and with events = true none are sent")
+        raise ValueError("format: is of leads, and with events = true none are sent")
     number = 1
     name = own.name or via
     while own.name is None and name in names:
         number += 1
         name = f"{via}-{number}"
     if not _NAME.fullmatch(name):
-        raise ConfigError("name: use up to 64 letters, digits, '-', '_' and '.'")
+        raise ValueError("name: use up to 64 letters, digits, '-', '_' and '.'")
     if name in names:
-        raise ConfigError(f"name: {name} is used twice")
+        raise ValueError(f"name: {name} is used twice")
     names.add(name)
     options = ADFOptions(
         condition_element=own.condition_element, brand=own.brand, brand_url=own.brand_url, source=own.source

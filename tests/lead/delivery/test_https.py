@@ -231,6 +231,8 @@ def in_seconds(seconds: float) -> str:
         (in_seconds(-3600), 0, 0),
         (in_seconds(10**7), 86_400, 86_400),
     ],
+    # Not the dates themselves: workers that collect at different moments must find the same tests.
+    ids=["seconds", "zero", "spaces", "too long", "a date", "a past date", "a far date"],
 )
 @pytest.mark.parametrize("status", ["503 Busy", "429 Slow down"])
 def test_the_other_side_says_when(crm: Crm, status: str, header: str, least: float, most: float) -> None:
