@@ -11,6 +11,7 @@ from tests.store.sample import NOW, listing, take_once
 
 from forecourt.model import VehicleReference
 from forecourt.store import (
+    APIKey,
     Delivery,
     FeedState,
     NewStatus,
@@ -92,6 +93,9 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "release": lambda store: store.release("feed", "worker-1"),
     "feed_state": lambda store: store.feed_state("feed"),
     "feed_states": lambda store: store.feed_states(),
+    "api_keys": lambda store: store.api_keys(),
+    "add_api_key": lambda store: store.add_api_key(APIKey("key-1", b"d", "n", None, None, None, NOW)),
+    "revoke_api_key": lambda store: store.revoke_api_key("key-1", NOW),
     "claim_deliveries": lambda store: store.claim_deliveries("worker-1", NOW, NOW, 1),
     "hold_delivery": lambda store: store.hold_delivery(CLAIMED, NOW),
     "settle_delivery": lambda store: store.settle_delivery(CLAIMED, Outcome("delivered", NOW)),
