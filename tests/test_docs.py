@@ -41,6 +41,7 @@ from forecourt.contract import Offer, contract_class, versions
 from forecourt.errors import CODES, AAPError
 from forecourt.model import Capabilities
 from forecourt.server import Config, create_app, load
+from forecourt.server.destinations import COMMON_KEYS
 
 ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = ROOT / "src" / "forecourt"
@@ -400,6 +401,9 @@ def settings(struct: msgspec.inspect.StructType, prefix: str = "") -> Iterator[t
         if isinstance(kind, msgspec.inspect.VarTupleType) and isinstance(kind.item_type, msgspec.inspect.StructType):
             yield from settings(kind.item_type, f"{prefix}{field.encode_name}[].")
             continue
+        if isinstance(kind, msgspec.inspect.VarTupleType) and isinstance(kind.item_type, msgspec.inspect.DictType):
+            yield f"{prefix}{field.encode_name}", "list of tables", "none"
+            continue
         default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
         text = "required" if field.required else "none" if default is None else f"`{json.dumps(default)}`"
         yield f"{prefix}{field.encode_name}", " or ".join(_TYPES[type(each)] for each in kinds), text
@@ -437,6 +441,17 @@ def test_every_command_and_option_is_documented() -> None:
         assert command is not None
         for parameter in command.params:
             assert any(f"`{option}`" in section for option in parameter.opts), f"forecourt {name} {parameter.opts}"
+        for inner in command.commands.values() if isinstance(command, click.Group) else ():
+            _, heading, part = section.partition(f"\n### `forecourt {name} {inner.name}`\n")
+            part = part.partition("\n### ")[0] if heading else section
+            assert str(inner.name) in section, f"forecourt {name} {inner.name}"
+            for option in (each for each in inner.params if isinstance(each, click.Option)):
+                assert f"`{option.opts[0]}`" in part, f"forecourt {name} {inner.name} {option.opts}"
+                assert option.help, f"forecourt {name} {inner.name} {option.opts}"
+
+
+def test_the_keys_that_every_target_has_are_documented() -> None:
+    assert table("reference/delivery.md", "common key").keys() == set(COMMON_KEYS)
 
 
 # Links and words

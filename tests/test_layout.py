@@ -48,6 +48,8 @@ WITHOUT_A_FILE: Final[Mapping[str, str]] = {
     "feed/state.py": "feed/test_points.py, points 4 and 5, and the samples",
     "feed/vehicle.py": "feed/test_points.py and feed/test_read.py make every vehicle with it",
     "store/postgresql/lead.py": "store/ runs one body of tests over every store",
+    "store/postgresql/outbox.py": "store/test_outbox.py runs one body of tests over every store",
+    "store/sqlite_lead.py": "store/test_leads.py and test_outbox.py run one body of tests over every store",
     "store/postgresql/session.py": "store/ runs one body of tests over every store",
     "store/comparable.py": "store/ runs one body of tests over every store, which compares identifiers by it",
 }
@@ -61,6 +63,7 @@ OTHER_SUBJECTS: Final[Mapping[str, str]] = {
     "feed/test_points.py": "feed",
     "feed/test_samples.py": "feed",
     "server/test_network.py": "server/app.py",
+    "server/test_privacy.py": "server/courier.py",
     "store/test_api_keys.py": "store/__init__.py",
     "store/test_history.py": "store/__init__.py",
     "store/test_leads.py": "store/__init__.py",

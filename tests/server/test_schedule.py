@@ -201,20 +201,19 @@ def test_an_import_whose_lease_another_process_took_is_undone(
         monkeypatch.setattr(store, "lease", watched)
         looking = asyncio.create_task(feeds._look(scheduled))
         # Opening the pipe waits for the import to open it, which is under way then.
-        pipe = await asyncio.to_thread(path.open, "wb", 0)
-        pipe.write(STOCK)
-        if not notices:
-            await asyncio.sleep(0.1)
-        later = datetime.now(UTC) + timedelta(seconds=61)
-        assert await store.lease(scheduled.key, "another", 60, later)
-        await import_feed(store, SELLERS["small"], io.BytesIO(STOCK + S3), newer, Vocabulary.packaged())
-        if notices:
-            await refused.wait()
-            # The loop takes some turns to carry that to the import, which waits for the rest of its file.
-            for _ in range(20):
-                await asyncio.sleep(0)
-        pipe.write(b"S4,Used,Honda,Pilot,6000\n")
-        pipe.close()
+        with await asyncio.to_thread(path.open, "wb", 0) as pipe:
+            pipe.write(STOCK)
+            if not notices:
+                await asyncio.sleep(0.1)
+            later = datetime.now(UTC) + timedelta(seconds=61)
+            assert await store.lease(scheduled.key, "another", 60, later)
+            await import_feed(store, SELLERS["small"], io.BytesIO(STOCK + S3), newer, Vocabulary.packaged())
+            if notices:
+                await refused.wait()
+                # The loop takes some turns to carry that to the import, which waits for the rest of its file.
+                for _ in range(20):
+                    await asyncio.sleep(0)
+            pipe.write(b"S4,Used,Honda,Pilot,6000\n")
         await looking
         assert [row.vehicle_id for row in await store.stock("small", 10)] == ["s1", "s2", "s3"]
         assert await store.feed_states() == []

@@ -10,7 +10,19 @@ from tests.store.database import Database
 from tests.store.sample import NOW, listing, take_once
 
 from forecourt.model import VehicleReference
-from forecourt.store import FeedState, Secret, Store, StoreError, open_store
+from forecourt.store import (
+    APIKey,
+    Delivery,
+    FeedState,
+    NewStatus,
+    Outbox,
+    Outcome,
+    Purge,
+    Secret,
+    Store,
+    StoreError,
+    open_store,
+)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +73,8 @@ def test_closing_finishes_the_work_that_waits(
     assert {row.receipt for row in runner.run(store.leads(None, 1000))} == set(receipts)
 
 
+CLAIMED = Delivery("d", "lead_1", "crm", "adf", None, "waiting", 1, 0, NOW, NOW, None, None, "worker-1")
+
 OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "check": lambda store: store.check(),
     "inventory_generation": lambda store: store.inventory_generation(),
@@ -80,6 +94,21 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "release": lambda store: store.release("feed", "worker-1"),
     "feed_state": lambda store: store.feed_state("feed"),
     "feed_states": lambda store: store.feed_states(),
+    "api_keys": lambda store: store.api_keys(),
+    "add_api_key": lambda store: store.add_api_key(APIKey("key-1", b"d", "n", None, None, None, NOW)),
+    "revoke_api_key": lambda store: store.revoke_api_key("key-1", NOW),
+    "claim_deliveries": lambda store: store.claim_deliveries("worker-1", NOW, NOW, 1),
+    "hold_delivery": lambda store: store.hold_delivery(CLAIMED, NOW),
+    "settle_delivery": lambda store: store.settle_delivery(CLAIMED, Outcome("delivered", NOW)),
+    "next_delivery_at": lambda store: store.next_delivery_at(),
+    "deliveries": lambda store: store.deliveries(["lead_1"]),
+    "resend_deliveries": lambda store: store.resend_deliveries("lead_1", NOW),
+    "delivery_counts": lambda store: store.delivery_counts(),
+    "change_status": lambda store: store.change_status("lead_1", NewStatus("working"), NOW, lambda _: []),
+    "status_changes": lambda store: store.status_changes("lead_1"),
+    "purge_leads": lambda store: store.purge_leads(Purge(NOW, NOW, NOW)),
+    "count_purge": lambda store: store.count_purge(Purge(NOW, NOW, NOW)),
+    "sweep": lambda store: store.sweep(NOW, NOW, 10),
     "keep_feed_state": lambda store: store.keep_feed_state(FeedState("feed", NOW, None, None, None, "ok", b"{}")),
 }
 
@@ -100,5 +129,5 @@ def test_a_store_that_is_not_open_answers_with_a_store_error(
 
 
 def test_every_operation_of_a_store_is_among_those_tried() -> None:
-    methods = {name for name in vars(Store) if not name.startswith("_")}
+    methods = {name for name in [*vars(Store), *vars(Outbox)] if not name.startswith("_")}
     assert methods - {"open", "close"} == set(OPERATIONS)

@@ -87,4 +87,6 @@ def create_app(config: Config | None = None) -> Application:
 
     Raises ConfigError.
     """
-    return Application(Deployment(config or Config()))
+    deployment = Deployment(config or Config())
+    deployment.prepare_leads()
+    return Application(deployment)

@@ -21,6 +21,7 @@ __all__ = [
     "ConfigError",
     "Dealer",
     "Feed",
+    "Leads",
     "Limits",
     "OAuth",
     "Rate",
@@ -64,6 +65,8 @@ class Dealer(_Section, frozen=True):
     profile: str
     hosts: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9.-]+$", description="a host name")], ...] = ()
     """Host names at which this seller alone answers, at the paths that the whole deployment has elsewhere."""
+    deliveries: tuple[dict[str, Any], ...] | None = None
+    """Where its leads go, see `forecourt.server.destinations`; None is files in `data`, an empty list nowhere."""
 
 
 class Feed(_Section, frozen=True):
@@ -161,6 +164,21 @@ class Appointments(_Section, frozen=True):
     """Dates with hours of their own, as {open, close}, or false for closed."""
 
 
+class Leads(_Section, frozen=True):
+    """How leads are kept and sent."""
+
+    keep_proof_days: Annotated[int, Meta(ge=31, le=36_500)] = 1825
+    """How long the proof of consent stays after a lead's personal data was purged, counted from the lead's arrival."""
+    encryption_key_env: Annotated[str, Meta(min_length=1)] | None = None
+    """The environment variable with the key under which personal data is kept; None keeps it readable."""
+    first_retry_seconds: Annotated[float, Meta(gt=0, le=3600)] = 10.0
+    """After what time a delivery that failed is tried again; each further wait is twice as long."""
+    give_up_hours: Annotated[float, Meta(gt=0, le=720)] = 24.0
+    most_attempts: Annotated[int, Meta(ge=1, le=100)] = 30
+    parallel: Annotated[int, Meta(ge=1, le=64)] = 8
+    """How many deliveries one process makes at a time."""
+
+
 class Config(_Section, frozen=True):
     """A whole configuration. With neither `dealer` nor `dealers` the packaged demo dealer is served."""
 
@@ -174,6 +192,7 @@ class Config(_Section, frozen=True):
     limits: Limits = Limits()
     access: Access = Access()
     appointments: Appointments = Appointments()
+    leads: Leads = Leads()
     data: str = "forecourt-data"
     """The folder of the embedded database."""
     store: str | None = None
@@ -226,6 +245,10 @@ def _anchor(table: dict[str, Any], folder: Path) -> None:
     for dealer in [*_tables(table, "dealers"), *_tables(table, "dealer")]:
         if isinstance(dealer.get("profile"), str):
             dealer["profile"] = str(folder / dealer["profile"])
+        for delivery in _tables(dealer, "deliveries"):
+            for key in ("path", "ca_file", "password_file", "secret_file"):
+                if isinstance(delivery.get(key), str):
+                    delivery[key] = str(folder / delivery[key])
     for feed in _tables(table, "feeds"):
         if isinstance(feed.get("source"), str) and feed["source"] and "://" not in feed["source"]:
             feed["source"] = str(folder / feed["source"])

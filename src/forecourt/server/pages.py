@@ -66,6 +66,8 @@ class _Site:
         if feeds:
             # A feed that fails is shown and never fatal: the last good inventory goes on serving.
             ready["feeds"] = feeds
+        if self._deployment.courier is not None:
+            ready["deliveries"] = self._deployment.courier.details()
         if self._deployment.admission.limit.outage:
             ready["limits"] = "counted by each process for itself: the shared count cannot be reached"
         return JSONResponse(ready)

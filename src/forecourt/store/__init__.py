@@ -11,20 +11,44 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Protocol, TypeVar
 
 from forecourt.model import VehicleReference
+from forecourt.store.outbox import (
+    DELIVERED,
+    PARKED,
+    WAITING,
+    Delivery,
+    NewDelivery,
+    NewStatus,
+    Outbox,
+    Outcome,
+    Purge,
+    Purged,
+    StatusChange,
+)
 
 __all__ = [
+    "DELIVERED",
+    "PARKED",
     "PAST_KEPT",
     "RETIRED_KEPT",
+    "WAITING",
     "APIKey",
     "Booking",
+    "Delivery",
     "FeedState",
     "InventoryChange",
     "LeadRecord",
     "LeadTransaction",
+    "NewDelivery",
     "NewLead",
+    "NewStatus",
+    "Outbox",
+    "Outcome",
     "PastListing",
+    "Purge",
+    "Purged",
     "Remembered",
     "Secret",
+    "StatusChange",
     "Store",
     "StoreError",
     "StoredListing",
@@ -108,7 +132,8 @@ class Booking:
 class NewLead:
     """Everything that is stored for one accepted lead, in one transaction.
 
-    `business` and `grant` are JSON as it came; `person_keys` are hashes; `expires_at` is when its key may be forgotten.
+    `business` and `grant` are JSON as it came, sealed where the deployment has a key; `person_keys` are hashes;
+    `expires_at` is when its key may be forgotten. `snapshot` is what the lead's mapping needs of its listing, as JSON.
     """
 
     lead_id: str
@@ -127,11 +152,13 @@ class NewLead:
     key: str | None = None
     fingerprint: str | None = None
     expires_at: datetime | None = None
+    snapshot: bytes | None = None
+    deliveries: Sequence[NewDelivery] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class LeadRecord:
-    """A lead as the dealer sees it."""
+    """A lead as the dealer sees it. One that was purged has `purged_at`, and nothing in `business`."""
 
     lead_id: str
     dealer_id: str
@@ -142,6 +169,9 @@ class LeadRecord:
     business: bytes
     grant: bytes
     receipt: bytes
+    snapshot: bytes | None = None
+    purged_at: str | None = None
+    booking: Booking | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,11 +238,11 @@ class LeadTransaction(Protocol):
         ...
 
     def add(self, lead: NewLead) -> None:
-        """Keep the lead, its grant, its key and its appointment."""
+        """Keep the lead, its grant, its key, its appointment and its deliveries."""
         ...
 
 
-class Store(Protocol):
+class Store(Outbox, Protocol):
     """The database of a deployment. Any number of processes may share one; methods may be called concurrently."""
 
     async def open(self) -> None:

@@ -37,7 +37,7 @@ _DIFFERENCE: Final = (
     "forget_differing", "forget_leaving", "forget_departing", "find_differing", "find_leaving", "find_departing",
 )  # fmt: skip
 _EXCHANGE: Final = (
-    "depart", "keep_changing", "keep_leaving", "remove_leaving", "take_differing", "claim", "leave_unused",
+    "depart", "keep_changing", "keep_leaving", "remove_leaving", "take_differing", "own_editions", "leave_unused",
     "shorten_history",
 )  # fmt: skip
 """The statements that make the new stock the stock, in their order."""
@@ -74,7 +74,7 @@ class _Exchange:
     def __init__(self, connection: sqlite3.Connection, scope: dict[str, str | int | None]) -> None:
         self._connection = connection
         self._run = connection.execute
-        self._sql = queries("sqlite", "exchange")
+        self._sql = queries("sqlite")
         self._scope = scope
         self._import = secrets.randbits(62)
         self._written = 0
@@ -218,7 +218,7 @@ def _sweep_if_alone(turns: sqlite3.Connection, connect: Callable[[], sqlite3.Con
 
 
 def _sweep(connection: sqlite3.Connection) -> None:
-    sql = queries("sqlite", "exchange")
+    sql = queries("sqlite")
     # What a loss of power brings back is swept up another time.
     connection.execute("PRAGMA synchronous = NORMAL")
     found = True

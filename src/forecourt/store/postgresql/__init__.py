@@ -20,20 +20,17 @@ from forecourt.store import (
     APIKey,
     FeedState,
     InventoryChange,
-    LeadRecord,
-    LeadTransaction,
     PastListing,
-    Remembered,
     Secret,
     StoredListing,
     StoreError,
 )
-from forecourt.store.comparable import digest, identifiers, retired, row, time_text
+from forecourt.store.comparable import digest, identifiers, retired, row
 from forecourt.store.staging import batches
 from forecourt.store.statements import migrations, queries
 
 try:
-    from forecourt.store.postgresql.lead import PostgreSQLLeadTransaction, recall
+    from forecourt.store.postgresql.outbox import PostgreSQLLeads
     from forecourt.store.postgresql.session import Connection, Lane, asked, connector, lock_id
 except ModuleNotFoundError as error:
     if error.name != "psycopg":
@@ -68,7 +65,7 @@ _STAGED: Final = ("int8", "int8", "text", "text", "text", "text", "text", "text"
 _MIGRATIONS: Final = lock_id("migrations")
 
 
-class PostgreSQLStore:
+class PostgreSQLStore(PostgreSQLLeads):
     """The store of many machines."""
 
     def __init__(self, address: str) -> None:
@@ -217,24 +214,6 @@ class PostgreSQLStore:
 
         return await self._read(work, _SNAPSHOT)
 
-    async def changed_listings(
-        self, since: int, take: Callable[[Iterable[StoredListing]], Result]
-    ) -> tuple[int, Result, Sequence[str]] | None:
-        """Read what was written and what was removed, and whether that is all, from one snapshot."""
-
-        def work(connection: Connection) -> tuple[int, Result, Sequence[str]] | None:
-            connection.execute("SET LOCAL idle_in_transaction_session_timeout = '10min'")
-            generation, history_from = _only(connection, self._sql["generations"])
-            if not history_from <= since <= generation:
-                return None
-            removed = [found[0] for found in connection.execute(self._sql["removed_since"], (since, since))]
-            with connection.cursor("written_since", binary=True) as cursor:
-                cursor.itersize = _BATCH
-                cursor.execute(self._sql["written_since"], (since,))
-                return generation, take(StoredListing(*found) for found in cursor), removed
-
-        return await self._read(work, _SNAPSHOT)
-
     async def past_listings(
         self, generation: int, until: int, limit: int, take: Callable[[Iterable[PastListing]], Result]
     ) -> Result | None:
@@ -263,36 +242,6 @@ class PostgreSQLStore:
         named = identifiers(reference)
         values = ([kind for kind, _ in named], [value for _, value in named], list(dealer_ids))
         return await self._read(lambda connection: bool(_only(connection, self._sql["has_departed"], values)[0]))
-
-    # Leads
-
-    async def decide_lead(self, work: Callable[[LeadTransaction], Result]) -> Result:
-        """Run `work` in a transaction; it waits for those of other leads that it meets, and for no more.
-
-        When the server is lost during the commit, nobody can tell whether the lead is kept: this is a StoreError
-        too, and asking again finds the lead by its key or as its twin.
-        """
-        return await self._write(lambda connection: work(PostgreSQLLeadTransaction(connection, self._sql)))
-
-    async def recall(self, scope: str, key: str, now: datetime) -> Remembered | None:
-        """Look a key up, without a lock."""
-        return await self._read(lambda connection: recall(connection, self._sql, scope, key, now))
-
-    async def leads(self, dealer_id: str | None, limit: int) -> Sequence[LeadRecord]:
-        """Read the newest leads."""
-        values = {"dealer_id": dealer_id, "limit": limit}
-        return await self._read(
-            lambda connection: [_lead(found) for found in connection.execute(self._sql["leads"], values)]
-        )
-
-    async def lead(self, lead_id: str) -> LeadRecord | None:
-        """Read one lead."""
-
-        def work(connection: Connection) -> LeadRecord | None:
-            found = connection.execute(self._sql["lead"], (lead_id,)).fetchone()
-            return _lead(found) if found else None
-
-        return await self._read(work)
 
     # The deployment
 
@@ -421,13 +370,6 @@ def _copy(connection: Connection, statement: str, rows: Iterable[Sequence[Any]])
 def _api_key(found: tuple[Any, ...]) -> APIKey:
     key_id, digest, name, sellers, *rest = found
     return APIKey(key_id, digest, name, None if sellers is None else tuple(json.loads(sellers)), *rest)
-
-
-def _lead(found: tuple[Any, ...]) -> LeadRecord:
-    """Return a lead, its time as text like every store gives it."""
-    values = list(found)
-    values[5] = time_text(values[5])
-    return LeadRecord(*values)
 
 
 STORE: Final = PostgreSQLStore

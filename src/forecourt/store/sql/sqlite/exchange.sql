@@ -141,7 +141,7 @@ ON CONFLICT (listing_id) DO UPDATE SET
     dealer_id = excluded.dealer_id, rooftop = excluded.rooftop, digest = excluded.digest,
     edition = excluded.edition, generation = excluded.generation;
 
--- name: claim
+-- name: own_editions
 DELETE FROM loose_edition WHERE import = :import;
 
 -- name: leave_unused

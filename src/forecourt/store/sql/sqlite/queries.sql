@@ -51,45 +51,6 @@ INSERT OR REPLACE INTO departed (dealer_id, kind, value, left_at) VALUES (?, ?, 
 -- name: has_departed
 SELECT 1 FROM departed WHERE dealer_id = ? AND kind = ? AND value = ?;
 
--- name: recall
-SELECT fingerprint, receipt FROM idempotency WHERE scope = ? AND key = ? AND expires_at > ?;
-
--- name: twin
-SELECT lead_person.received_at, lead_id, lead.receipt FROM lead_person JOIN lead USING (lead_id)
-WHERE lead_person.dealer_id = ? AND lead_person.person_key = ? AND lead_person.received_at >= ?
-  AND lead.vehicle_key = ?
-ORDER BY lead_person.received_at, lead_id LIMIT 1;
-
--- name: busy
-SELECT count(*) FROM appointment
-WHERE status = 'confirmed' AND dealer_id = ? AND rooftop = ? AND department = ? AND starts_at < ? AND ends_at > ?;
-
--- name: add_lead
-INSERT INTO lead (lead_id, dealer_id, rooftop, listing_id, status, received_at, caller, vehicle_key, business, receipt)
-VALUES (?, ?, ?, ?, 'received', ?, ?, ?, ?, ?);
-
--- name: add_grant
-INSERT INTO consent_grant VALUES (?, ?);
-
--- name: add_person
-INSERT INTO lead_person VALUES (?, ?, ?, ?);
-
--- name: remember_key
-INSERT OR REPLACE INTO idempotency VALUES (?, ?, ?, ?, ?, ?);
-
--- name: add_appointment
-INSERT INTO appointment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
-
--- name: leads
-SELECT lead_id, dealer_id, rooftop, listing_id, status, received_at, business, consent_grant.body, receipt
-FROM lead JOIN consent_grant USING (lead_id)
-WHERE :dealer_id IS NULL OR dealer_id = :dealer_id
-ORDER BY received_at DESC, lead_id DESC LIMIT :limit;
-
--- name: lead
-SELECT lead_id, dealer_id, rooftop, listing_id, status, received_at, business, consent_grant.body, receipt
-FROM lead JOIN consent_grant USING (lead_id) WHERE lead_id = ?;
-
 -- name: secrets
 SELECT key_id, value, made_at FROM secret WHERE purpose = ? ORDER BY made_at DESC, key_id DESC;
 
