@@ -1,8 +1,9 @@
 """Real dealer agents for tests: server processes with a folder of their own, started once each and stopped in peace.
 
 A configuration is named: "demo" is `forecourt serve` without any, another name is a TOML file among the
-configurations of the tests. What follows an @ makes it another server of that configuration. Where a file of the same name with the suffix .sql stands beside it, it is run on the
-server's database once the server is ready: that is how a broken database is had.
+configurations of the tests. What follows an @ makes it another server of that configuration. Where a file of the same
+name with the suffix .sql stands beside the configuration, it is run on the server's database once the server is ready:
+that is how a broken database is had.
 """
 
 import contextlib

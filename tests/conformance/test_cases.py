@@ -1,8 +1,8 @@
 """Every conformance case is well formed and holds, over every binding and a real socket.
 
 A binding is a module `over_NAME.py` here, found by that name, with one function:
-`faults(case, server) -> list[str]` runs a case and says what its answers have wrong. A case of payloads holds over every
-binding, or over those that its `bindings` name; a case of one binding's requests lies in the folder of that name.
+`faults(case, server) -> list[str]` runs a case and says what its answers have wrong. A case of payloads holds over
+every binding, or over those that its `bindings` name; a case of one binding's requests lies in that binding's folder.
 """
 
 import importlib
