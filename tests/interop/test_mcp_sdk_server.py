@@ -64,7 +64,7 @@ class Answer:
     def __init__(self, status: int, headers: Any, body: bytes) -> None:
         self.status = status
         self.type = headers.get("content-type")
-        self.json = _settled(json.loads(body)) if body and self.type == "application/json" else None
+        self.json: Any = _settled(json.loads(body)) if body and self.type == "application/json" else None
 
     @property
     def code(self) -> int | None:

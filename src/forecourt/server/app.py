@@ -56,6 +56,11 @@ class Application:
             endpoints[f"{prefix}/{protocol}"] = endpoints[f"{prefix}/v{default_version()}/{protocol}"]
         return endpoints
 
+    def mcp_endpoint(self, version: str) -> MCPEndpoint | None:
+        """Return the MCP endpoint of the whole deployment under one contract, None when there is no such contract."""
+        endpoint = self._endpoints.get(f"/v{version}/mcp")
+        return endpoint if isinstance(endpoint, MCPEndpoint) else None
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or live through one lifespan."""
         if scope["type"] == "http":

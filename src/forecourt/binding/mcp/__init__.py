@@ -7,6 +7,7 @@ against the answers of the official one.
 from forecourt.binding.mcp.dispatch import Call, MCPBinding
 from forecourt.binding.mcp.header import HEADERS
 from forecourt.binding.mcp.place import Place
+from forecourt.binding.mcp.request import request_headers
 from forecourt.binding.mcp.tool import Toolbox, tool_name
 
-__all__ = ["HEADERS", "Call", "MCPBinding", "Place", "Toolbox", "tool_name"]
+__all__ = ["HEADERS", "Call", "MCPBinding", "Place", "Toolbox", "request_headers", "tool_name"]

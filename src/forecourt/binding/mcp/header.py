@@ -5,10 +5,11 @@ Source: MCP 2026-07-28, Streamable HTTP, sections "Sending messages" and "Value 
 
 import base64
 import binascii
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["HEADERS", "decoded_name", "is_json", "takes_json"]
+__all__ = ["HEADERS", "NAMED", "decoded_name", "encoded_name", "is_json", "takes_json"]
 
 HEADERS: Final = (
     b"content-type",
@@ -20,6 +21,9 @@ HEADERS: Final = (
     b"origin",
 )
 """The request headers that this binding and its endpoint read, in lower case."""
+
+NAMED: Final[Mapping[str, str]] = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+"""Methods whose Mcp-Name header repeats a member of their params."""
 
 _BEGIN: Final = "=?base64?"
 _END: Final = "?="
@@ -56,3 +60,11 @@ def decoded_name(value: str | None) -> str | None:
         return plain.decode() if base64.b64encode(plain).decode() == encoded else None
     except (binascii.Error, ValueError):
         return None
+
+
+def encoded_name(text: str) -> str:
+    """Return a text as an Mcp-Name header carries it."""
+    plain = text.isascii() and text.isprintable() and text == text.strip()
+    if plain and not (text.startswith(_BEGIN) and text.endswith(_END)):
+        return text
+    return f"{_BEGIN}{base64.b64encode(text.encode()).decode()}{_END}"

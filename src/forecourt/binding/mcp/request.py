@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from forecourt.binding.mcp.header import decoded_name
+from forecourt.binding.mcp.header import NAMED, decoded_name, encoded_name
 
 __all__ = [
     "HANDSHAKE_REVISIONS",
@@ -30,6 +30,7 @@ __all__ = [
     "check_single",
     "is_single",
     "read_request",
+    "request_headers",
 ]
 
 RequestId = str | int | None
@@ -53,9 +54,6 @@ _META: Final = "io.modelcontextprotocol/"
 _META_VERSION: Final = f"{_META}protocolVersion"
 _META_CAPABILITIES: Final = f"{_META}clientCapabilities"
 _META_CLIENT: Final = f"{_META}clientInfo"
-
-_NAMED: Final[Mapping[str, str]] = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""Methods whose Mcp-Name header repeats a member of their params."""
 
 
 class ProtocolError(Exception):
@@ -151,6 +149,25 @@ def is_implementation(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("name"), str) and isinstance(value.get("version"), str)
 
 
+def request_headers(message: Any) -> dict[str, str]:
+    """Return the headers that a client sends beside a message that says its own revision; none beside another.
+
+    `message` is what is about to be sent, whatever it is; nothing in it can break a header.
+    """
+    try:
+        version = message["params"]["_meta"][_META_VERSION]
+        method = message["method"]
+        named = message["params"].get(NAMED.get(method, ""))
+    except (AttributeError, KeyError, TypeError):
+        return {}
+    if not (isinstance(version, str) and isinstance(method, str)):
+        return {}
+    headers = {"MCP-Protocol-Version": encoded_name(version), "Mcp-Method": encoded_name(method)}
+    if isinstance(named, str):
+        headers["Mcp-Name"] = encoded_name(named)
+    return headers
+
+
 def _check_headers(request: Request, version: Any, headers: Mapping[bytes, str]) -> None:
     if headers.get(b"mcp-protocol-version") != version or version is None:
         raise ProtocolError(
@@ -158,7 +175,7 @@ def _check_headers(request: Request, version: Any, headers: Mapping[bytes, str])
         )
     if headers.get(b"mcp-method") != request.method:
         raise ProtocolError(HEADER_MISMATCH, "The header Mcp-Method must be there and equal the member method")
-    member = _NAMED.get(request.method)
+    member = NAMED.get(request.method)
     if member is not None:
         named = request.params.get(member)
         if named is not None and decoded_name(headers.get(b"mcp-name")) != named:
