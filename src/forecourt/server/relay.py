@@ -87,7 +87,7 @@ class Relay:
             with self._lock:
                 self._session = response.getheader("mcp-session-id") or self._session
             answer = self._read(response, message, until, tell)
-        except ssl.SSLError:
+        except ssl.SSLCertVerificationError:
             raise _NoAnswerError("The dealer's certificate cannot be trusted") from None
         except TimeoutError:
             raise _NoAnswerError(f"The dealer did not answer within {self._seconds:g} seconds") from None
@@ -144,11 +144,9 @@ class Relay:
                     tell(encode(said))
             raise _NoAnswerError("The dealer ended its stream without an answer")
         body = b"".join(self._chunks(response, until))
-        if response.status in (http.client.ACCEPTED, http.client.NO_CONTENT) or request_id is None:
+        if request_id is None:
             return None
-        if kind != "application/json":
-            raise _NoAnswerError(f"The dealer answered with HTTP {response.status} and no MCP message")
-        said = _decoded(body)
+        said = _decoded(body) if kind == "application/json" and body else None
         if not isinstance(said, dict) or ("result" not in said and "error" not in said):
             raise _NoAnswerError(f"The dealer answered with HTTP {response.status} and no MCP message")
         # What was refused before it was read came without an id; the assistant waits for the one that it sent.

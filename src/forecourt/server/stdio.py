@@ -22,13 +22,17 @@ async def serve_lines(answer: Answering, incoming: IO[bytes], outgoing: IO[bytes
 
     What was begun when the input ends is finished. A line beyond `longest` bytes is passed over and told.
     """
-    lines: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=1)
+    lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+    places = threading.Semaphore(_AT_ONCE)
     loop = asyncio.get_running_loop()
+
+    def take(line: bytes | None) -> None:
+        loop.call_soon_threadsafe(lines.put_nowait, line)
+
     # A thread of our own, not one of a pool: nobody waits for it, and it may wait for a line for ever.
-    reading = threading.Thread(target=_read, args=(incoming, longest, lines, loop), name="forecourt-stdin", daemon=True)
-    reading.start()
+    arguments = (incoming, longest, places, take)
+    threading.Thread(target=_read, args=arguments, name="forecourt-stdin", daemon=True).start()
     writing = asyncio.Lock()
-    places = asyncio.Semaphore(_AT_ONCE)
 
     async def respond(line: bytes) -> None:
         try:
@@ -44,19 +48,20 @@ async def serve_lines(answer: Answering, incoming: IO[bytes], outgoing: IO[bytes
 
     async with asyncio.TaskGroup() as answers:
         while (line := await lines.get()) is not None:
-            if line.strip():
-                await places.acquire()
-                answers.create_task(respond(line))
+            answers.create_task(respond(line))
 
 
-def _read(
-    incoming: IO[bytes], longest: int, lines: "asyncio.Queue[bytes | None]", loop: asyncio.AbstractEventLoop
-) -> None:
+def _read(incoming: IO[bytes], longest: int, places: threading.Semaphore, take: Callable[[bytes | None], None]) -> None:
+    """Hand over line after line, each when there is a place for it, and None at the end."""
     line: bytes | None = b""
     while line is not None:
         line = _line(incoming, longest)
+        if line is not None:
+            if not line.strip():
+                continue
+            places.acquire()
         try:
-            asyncio.run_coroutine_threadsafe(lines.put(line), loop).result()
+            take(line)
         except RuntimeError:
             return  # The loop has stopped: nothing is served any more.
 
