@@ -16,7 +16,7 @@ from typing import Any, Final
 from tests.conformance.runner import Exchange, Filler, differences, exchanges, expected_error
 from tests.server_process import ServerProcess
 
-__all__ = ["Answer", "call", "faults"]
+__all__ = ["Answer", "call", "faults", "payload_of"]
 
 _SECONDS: Final = 30
 _TOOLS: Final = {
@@ -87,6 +87,11 @@ def faults(case: Mapping[str, Any], server: ServerProcess) -> list[str]:
         if exchange.expect is not None:
             found += [f"{label}: {line}" for line in _judge(exchange, answer, filler, answers)]
     return found
+
+
+def payload_of(exchange: Exchange, server: ServerProcess) -> Any:
+    """Send an exchange's payload and return the AAP payload that comes back: a response or an `aap.error`."""
+    return _send(server, exchange, Filler(server.started_on)).json["result"]["structuredContent"]
 
 
 def _send(server: ServerProcess, exchange: Exchange, filler: Filler) -> Answer:

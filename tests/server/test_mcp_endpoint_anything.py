@@ -22,7 +22,7 @@ from tests.server_process import ServerProcess
 from forecourt.contract import SKILLS
 from forecourt.contract.validation import SchemaSet
 
-REQUESTS: Final = 10_000 if os.environ.get("FORECOURT_LONG") == "1" else 400
+REQUESTS: Final = 10_000 if os.environ.get("FORECOURT_LONG") == "1" else 2_000
 MOST_GROWTH_KB: Final = 24 * 1024
 MARK: Final = "Zq\N{SNOWMAN}mark"
 SINGLE: Final = "2026-07-28"
