@@ -93,8 +93,8 @@ def request(method: str, request_id: Any = 1, **params: Any) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}).encode()
 
 
-def passed_on(relay: Relay, line: bytes, told: list[bytes] | None = None) -> Any:
-    answer = asyncio.run(relay.answer(line, None if told is None else told.append))
+def passed_on(relay: Relay, line: bytes) -> Any:
+    answer = asyncio.run(relay.answer(line))
     return None if answer is None else json.loads(answer)
 
 
@@ -142,10 +142,44 @@ def test_an_answer_that_streams_is_read_to_its_end() -> None:
         b'data: {"jsonrpc":"2.0",\ndata:  "id":1,"result":{"a":1}}\n\n'
         b'data: {"never":"read"}\n\n'
     )
-    told: list[bytes] = []
     with dealer(lambda handler, _: send(handler, events, Content_Type="text/event-stream")) as (address, _):
-        assert passed_on(Relay(address), request("tools/list"), told) == {"jsonrpc": "2.0", "id": 1, "result": {"a": 1}}
-    assert [json.loads(said)["method"] for said in told] == ["notifications/progress"]
+        assert passed_on(Relay(address), request("tools/list")) == {"jsonrpc": "2.0", "id": 1, "result": {"a": 1}}
+
+
+def test_a_handshake_is_over_before_the_next_message_goes_out_and_then_messages_overtake() -> None:
+    arrived: list[str] = []
+    both = threading.Barrier(2, timeout=10)
+
+    def respond(handler: BaseHTTPRequestHandler, body: bytes) -> None:
+        message = json.loads(body)
+        if message["method"] == "tools/call":
+            # Answered only when both are here: neither waits for the other.
+            both.wait()
+        arrived.append(f"{message['method']} begins")
+        if "initial" in message["method"]:
+            time.sleep(0.1)
+        arrived.append(f"{message['method']} ends")
+        send(handler, json.dumps({"jsonrpc": "2.0", "id": message.get("id"), "result": {}}).encode())
+
+    async def talk(address: str) -> list[Any]:
+        relay = Relay(address)
+        lines = [
+            request("initialize", 0),
+            b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
+            request("tools/call", 1),
+            request("tools/call", 2),
+        ]
+        return await asyncio.gather(*map(relay.answer, lines))
+
+    with dealer(respond) as (address, _):
+        answers = asyncio.run(talk(address))
+    assert [json.loads(answer)["id"] for answer in answers if answer] == [0, 1, 2]
+    assert arrived[:4] == [
+        "initialize begins",
+        "initialize ends",
+        "notifications/initialized begins",
+        "notifications/initialized ends",
+    ]
 
 
 def test_a_refusal_without_an_id_is_given_the_one_that_is_waited_for() -> None:

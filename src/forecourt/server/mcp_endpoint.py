@@ -17,6 +17,7 @@ from forecourt.server.endpoint import (
     internal_error,
     pick,
     read_rest,
+    too_long,
 )
 from forecourt.server.origin import Origins
 
@@ -79,8 +80,7 @@ class MCPEndpoint:
                 answer = _PREFLIGHT if scope["method"] == "OPTIONS" else _NOT_HERE
             else:
                 try:
-                    message = await receive()
-                    body = await read_rest(message, receive, self._max_body, self._body_seconds)
+                    body = await self._body(receive)
                 except ClientGoneError:
                     return
                 except BodyRefusedError as refusal:
@@ -96,6 +96,16 @@ class MCPEndpoint:
             sent = (*sent, (b"content-length", b"%d" % len(answer.body)))
         await send({"type": "http.response.start", "status": answer.status, "headers": sent})
         await send({"type": "http.response.body", "body": answer.body})
+
+    async def _body(self, receive: Receive) -> bytes:
+        """Return the body, which is there in one piece nearly always."""
+        message = await receive()
+        if message["type"] != "http.request" or message.get("more_body", False):
+            return await read_rest(message, receive, self._max_body, self._body_seconds)
+        body: bytes = message["body"]
+        if len(body) > self._max_body:
+            raise BodyRefusedError(too_long(self._max_body))
+        return body
 
     def _turned_away(self, headers: dict[bytes, str]) -> Answer | None:
         """Return the refusal of a request that is not looked at, None when it may come in.

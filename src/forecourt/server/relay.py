@@ -2,7 +2,7 @@
 
 Nothing in a message is changed. What HTTP wants beside it is added: the headers that repeat the message, the revision
 that the handshake agreed on, the session where a server insists on one. Answers come back as JSON or, from servers that
-stream, as events, of which every message is passed on. Source: MCP 2026-07-28 and 2025-11-25, Streamable HTTP.
+stream, as events, of which the answer is passed on. Source: MCP 2026-07-28 and 2025-11-25, Streamable HTTP.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import http.client
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -60,24 +60,29 @@ class Relay:
         self._revision: str | None = None
         self._session: str | None = None
         self._lock = threading.Lock()
+        self._order = asyncio.Lock()
 
-    async def answer(self, line: bytes, tell: Callable[[bytes], None] | None = None) -> bytes | None:
+    async def answer(self, line: bytes) -> bytes | None:
         """Pass a message on and return its answer, None where there is none.
 
-        `tell` is given what else the server says before the answer. A failure on the way is answered as MCP's own, with
-        the id of the message.
+        What comes after a handshake's message waits for it, since a server may insist on their order; other messages
+        overtake one another. A failure on the way is answered as MCP's own, with the id of the message.
         """
         try:
             message = decode(line)
         except MalformedJSONError as error:
             return _failure(None, -32700, f"Parse error: {error}")
         request_id = message.get("id") if isinstance(message, dict) else None
+        opening = request_id is None or message.get("method") == "initialize"
         try:
-            return await asyncio.to_thread(self._exchange, line, message, tell)
+            async with self._order:
+                if opening:
+                    return await asyncio.to_thread(self._exchange, line, message)
+            return await asyncio.to_thread(self._exchange, line, message)
         except _NoAnswerError as error:
             return None if request_id is None else _failure(request_id, _FAILED, str(error))
 
-    def _exchange(self, line: bytes, message: Any, tell: Callable[[bytes], None] | None) -> bytes | None:
+    def _exchange(self, line: bytes, message: Any) -> bytes | None:
         until = time.monotonic() + self._seconds
         connection = self._connection()
         try:
@@ -86,7 +91,7 @@ class Relay:
             response = connection.getresponse()
             with self._lock:
                 self._session = response.getheader("mcp-session-id") or self._session
-            answer = self._read(response, message, until, tell)
+            answer = self._read(response, message, until)
         except ssl.SSLCertVerificationError:
             raise _NoAnswerError("The dealer's certificate cannot be trusted") from None
         except TimeoutError:
@@ -129,10 +134,8 @@ class Relay:
             with self._lock:
                 self._revision = revision
 
-    def _read(
-        self, response: http.client.HTTPResponse, message: Any, until: float, tell: Callable[[bytes], None] | None
-    ) -> Any:
-        """Return the answer to the message; what else comes on a stream is told."""
+    def _read(self, response: http.client.HTTPResponse, message: Any, until: float) -> Any:
+        """Return the answer to the message; what else comes on a stream (progress, logs) is passed over."""
         request_id = message.get("id") if isinstance(message, dict) else None
         kind = (response.getheader("content-type") or "").partition(";")[0].strip().lower()
         if kind == "text/event-stream" and response.status == http.client.OK:
@@ -140,8 +143,6 @@ class Relay:
                 said = _decoded(data)
                 if isinstance(said, dict) and "method" not in said and said.get("id") == request_id:
                     return said
-                if tell is not None:
-                    tell(encode(said))
             raise _NoAnswerError("The dealer ended its stream without an answer")
         body = b"".join(self._chunks(response, until))
         if request_id is None:
