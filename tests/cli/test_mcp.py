@@ -55,6 +55,14 @@ def test_another_dealer_is_passed_on_to(servers: ServerFarm) -> None:
     assert found[1]["result"]["structuredContent"]["data"]["vin"] == "2HGFE1F78NH000001"
 
 
+def test_a_configuration_of_the_environment_does_not_stand_in_the_way(servers: ServerFarm) -> None:
+    environment = {"FORECOURT_CONFIG": "/nowhere/forecourt.toml"}
+    ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+    assert answers(CliRunner().invoke(main, ["mcp", servers.get(DEMO).base_url], input=ping, env=environment)) == {
+        1: {"jsonrpc": "2.0", "id": 1, "result": {}}
+    }
+
+
 def test_the_program_ends_with_its_input_and_writes_messages_alone(tmp_path: Path) -> None:
     command = [sys.executable, "-c", COMMAND, "mcp", "--data", str(tmp_path)]
     ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'

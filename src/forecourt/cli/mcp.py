@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 import click
+from click.core import ParameterSource
 
 if TYPE_CHECKING:
     from forecourt.server import Config
@@ -16,13 +17,14 @@ _LONGEST_LINE: Final = 8 << 20
 @click.option("--data", type=click.Path(file_okay=False), help="Folder of the database (default ./forecourt-data).")
 @click.option("--contract", help="AAP version to speak (default the newest; only without URL).")
 def command(url: str | None, config: str | None, data: str | None, contract: str | None) -> None:
-    """Let a desktop assistant shop, as an MCP server on standard input and output.
+    """Serve a desktop assistant by MCP.
 
-    With URL it passes every message on to that dealer's MCP endpoint; without, it answers from the local data, the demo
-    dealer's unless a configuration says otherwise. The assistant starts it; it ends with its input.
+    The assistant starts it and talks on standard input and output; it ends with its input. With URL, every message is
+    passed on to that dealer's MCP endpoint. Without, it answers from the local data: the demo dealer's, unless a
+    configuration says otherwise.
 
     \b
-    Examples:
+    Example:
       forecourt mcp https://dealer.example.com
       forecourt mcp --config forecourt.toml
     """
@@ -34,7 +36,9 @@ def command(url: str | None, config: str | None, data: str | None, contract: str
     # Standard output is the protocol's: everything else goes to standard error.
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     if url is not None:
-        if config is not None or data is not None or contract is not None:
+        # A configuration from the environment is there for other commands, too, and is no mistake.
+        source = click.get_current_context().get_parameter_source
+        if any(source(name) is ParameterSource.COMMANDLINE for name in ("config", "data", "contract")):
             raise click.UsageError("URL is another dealer's: --config, --data and --contract are about your own")
         asyncio.run(_relay(url))
         return
