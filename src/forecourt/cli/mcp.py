@@ -1,6 +1,6 @@
 """`forecourt mcp`: a dealer as an MCP server on standard input and output."""
 
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 import click
 from click.core import ParameterSource
@@ -49,6 +49,14 @@ def command(url: str | None, config: str | None, data: str | None, contract: str
         raise click.UsageError(str(error)) from None
 
 
+def _input() -> IO[bytes]:
+    """Return standard input without its buffer."""
+    import sys
+
+    unbuffered: IO[bytes] = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+    return unbuffered
+
+
 async def _relay(url: str) -> None:
     import sys
 
@@ -59,7 +67,7 @@ async def _relay(url: str) -> None:
         relay = Relay(endpoint_of(url))
     except ValueError as error:
         raise click.UsageError(f"URL: {error}") from None
-    await serve_lines(relay.answer, sys.stdin.buffer, sys.stdout.buffer, _LONGEST_LINE)
+    await serve_lines(relay.answer, _input(), sys.stdout.buffer, _LONGEST_LINE)
 
 
 async def _serve(settings: "Config", contract: str | None) -> None:
@@ -84,6 +92,6 @@ async def _serve(settings: "Config", contract: str | None) -> None:
         return said.body if said.body else None
 
     try:
-        await serve_lines(answer, sys.stdin.buffer, sys.stdout.buffer, settings.server.max_body_bytes)
+        await serve_lines(answer, _input(), sys.stdout.buffer, settings.server.max_body_bytes)
     finally:
         await app.deployment.close()
