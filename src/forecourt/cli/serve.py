@@ -112,11 +112,12 @@ def _addresses(app: "Application", port: int) -> str:
     shown = f"[{host}]" if ":" in host else host
     base = settings.server.public_url or f"http://{shown}:{port}"
     name = app.deployment.name
-    versions = reversed(list(app.deployment.contracts))
+    versions = list(reversed(list(app.deployment.contracts)))
     lines = [
         f"{name} answers AI agents at {base}",
         "",
         *(f"  AAP {version} over A2A   {base}/v{version}/a2a" for version in versions),
+        *(f"  AAP {version} over MCP   {base}/v{version}/mcp" for version in versions),
         f"  Agent card         {base}/.well-known/agent-card.json",
         f"  Listening at       {shown} port {port}",
         f"  Data               {Path(settings.data).resolve()}",
