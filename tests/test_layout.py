@@ -41,6 +41,8 @@ WITHOUT_A_FILE: Final[Mapping[str, str]] = {
     "feed/reader/__init__.py": "finds readers by name; each feed/reader/test_*.py is found by it",
     "feed/row.py": "one plain record, which every reader makes",
     "feed/vehicle.py": "feed/test_points.py and feed/test_read.py make every vehicle with it",
+    "store/postgresql/access.py": "store/test_access.py runs over every store",
+    "store/sqlite_access.py": "store/test_access.py runs over every store",
     "store/postgresql/lead.py": "store/ runs one body of tests over every store",
     "store/postgresql/session.py": "store/ runs one body of tests over every store",
     "store/comparable.py": "store/ runs one body of tests over every store, which compares identifiers by it",

@@ -11,15 +11,20 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Protocol, TypeVar
 
 from forecourt.model import VehicleReference
+from forecourt.store.access import AccessRecord, AccessStore, Admission, Mark
 
 __all__ = [
     "PAST_KEPT",
     "RETIRED_KEPT",
+    "AccessRecord",
+    "AccessStore",
+    "Admission",
     "Booking",
     "FeedState",
     "InventoryChange",
     "LeadRecord",
     "LeadTransaction",
+    "Mark",
     "NewLead",
     "PastListing",
     "Remembered",
@@ -195,6 +200,11 @@ class LeadTransaction(Protocol):
 
 class Store(Protocol):
     """The database of a deployment. Any number of processes may share one; methods may be called concurrently."""
+
+    @property
+    def access(self) -> AccessStore:
+        """What access control keeps: Sessions of agents, and what they may use once."""
+        ...
 
     async def open(self) -> None:
         """Connect, and bring the schema up to date under a lock that other processes respect."""

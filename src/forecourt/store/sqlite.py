@@ -33,6 +33,7 @@ from forecourt.store import (
     StoreError,
 )
 from forecourt.store.comparable import identifiers, retired, row, time_of, time_text
+from forecourt.store.sqlite_access import SQLiteAccess
 from forecourt.store.statements import migrations, queries
 
 Result = TypeVar("Result")
@@ -62,6 +63,7 @@ class SQLiteStore:
         self._readers: ThreadPoolExecutor | None = None
         self._local = threading.local()
         self._open_connections: list[sqlite3.Connection] = []
+        self.access = SQLiteAccess(self._write, self._read)
 
     # Opening and closing
 

@@ -8,9 +8,9 @@ _MARK: Final = "-- name: "
 
 
 @cache
-def queries(store: str) -> dict[str, str]:
-    """Return the statements of `sql/{store}/queries.sql` by the names that stand above them."""
-    text = files("forecourt.store").joinpath("sql", store, "queries.sql").read_text(encoding="utf-8")
+def queries(store: str, subject: str = "queries") -> dict[str, str]:
+    """Return the statements of `sql/{store}/{subject}.sql` by the names that stand above them."""
+    text = files("forecourt.store").joinpath("sql", store, f"{subject}.sql").read_text(encoding="utf-8")
     found: dict[str, str] = {}
     for part in text.split(_MARK)[1:]:
         name, _, statement = part.partition("\n")

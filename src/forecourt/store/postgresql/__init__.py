@@ -29,6 +29,7 @@ from forecourt.store.comparable import identifiers, retired, row, time_text
 from forecourt.store.statements import migrations, queries
 
 try:
+    from forecourt.store.postgresql.access import PostgreSQLAccess
     from forecourt.store.postgresql.lead import PostgreSQLLeadTransaction, recall
     from forecourt.store.postgresql.session import Connection, Lane, asked, connector, lock_id
 except ModuleNotFoundError as error:
@@ -69,6 +70,7 @@ class PostgreSQLStore:
         self._connect = connector(address)
         self._sql = queries("postgresql")
         self._lanes: dict[str, Lane] = {}
+        self.access = PostgreSQLAccess(self._write, self._read)
 
     # Opening and closing
 
