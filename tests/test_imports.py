@@ -22,6 +22,7 @@ _LEAF: Final = frozenset({"errors", "model"})
 ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     # Nothing of ours.
     "a2a": frozenset(),
+    "address": frozenset(),  # which network addresses may be called: the server, leads' deliveries and the client ask
     "identifier": frozenset(),
     "model": frozenset(),
     "vocabulary": frozenset(),
@@ -32,20 +33,20 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "catalog": _LEAF,
     "feed": frozenset({"model", "vocabulary"}),
     "store": _LEAF,
-    "lead": _LEAF | {"identifier", "store"},
+    "lead": _LEAF | {ROOT, "address", "identifier", "store"},
     "cursor": _LEAF,
     "agent": _LEAF | {"identifier", "cursor", "catalog", "store", "lead"},
     "demo": frozenset({"vocabulary"}),
     # The outside.
     "server": _LEAF | {
-        ROOT, "identifier", "vocabulary", "a2a", "contract", "binding", "catalog", "feed", "store", "lead", "cursor",
-        "agent", "demo",
+        ROOT, "address", "identifier", "vocabulary", "a2a", "contract", "binding", "catalog", "feed", "store", "lead",
+        "cursor", "agent", "demo",
     },
-    "client": _LEAF | {ROOT, "a2a", "contract"},
+    "client": _LEAF | {ROOT, "a2a", "address", "contract"},
     "check": frozenset({ROOT, "client"}),
     "cli": _LEAF | {
-        ROOT, "identifier", "vocabulary", "a2a", "contract", "binding", "catalog", "feed", "store", "lead", "cursor",
-        "agent", "demo", "server", "client", "check",
+        ROOT, "address", "identifier", "vocabulary", "a2a", "contract", "binding", "catalog", "feed", "store", "lead",
+        "cursor", "agent", "demo", "server", "client", "check",
     },
     # The public names.
     ROOT: frozenset({"errors", "a2a", "server", "client"}),
