@@ -1,8 +1,9 @@
 """Real dealer agents for tests: server processes with a folder of their own, started once each and stopped in peace.
 
 A configuration is named: "demo" is `forecourt serve` without any, another name is a TOML file among the
-configurations of the tests. Where a file of the same name with the suffix .sql stands beside it, it is run on the
-server's database once the server is ready: that is how a broken database is had.
+configurations of the tests. What follows an @ makes it another server of that configuration. Where a file of the same
+name with the suffix .sql stands beside the configuration, it is run on the server's database once the server is ready:
+that is how a broken database is had.
 """
 
 import contextlib
@@ -118,6 +119,11 @@ class ServerProcess:
         return self.folder / f"{stream}.txt"
 
 
+def _config(name: str) -> Path | None:
+    configuration = name.partition("@")[0]
+    return None if configuration == DEMO else CONFIGS / f"{configuration}.toml"
+
+
 class ServerFarm:
     """The servers of one test session: one for each configuration that is asked for."""
 
@@ -130,7 +136,7 @@ class ServerFarm:
         """Start the servers of these names side by side, without waiting for them."""
         for name in names:
             if name not in self._servers:
-                config = None if name == DEMO else CONFIGS / f"{name}.toml"
+                config = _config(name)
                 folder = self._folder / name
                 folder.mkdir()
                 self._servers[name] = ServerProcess(folder, config)
@@ -142,8 +148,8 @@ class ServerFarm:
         server = self._servers[name]
         if name in self._waiting:
             server.wait()
-            script = CONFIGS / f"{name}.sql"
-            if script.is_file():
+            config = _config(name)
+            if config is not None and (script := config.with_suffix(".sql")).is_file():
                 with contextlib.closing(sqlite3.connect(server.database)) as database:
                     database.executescript(script.read_text(encoding="utf-8"))
             self._waiting.discard(name)
