@@ -10,7 +10,7 @@ from tests.store.database import Database
 from tests.store.sample import NOW, listing, take_once
 
 from forecourt.model import VehicleReference
-from forecourt.store import FeedState, Secret, Store, StoreError, open_store
+from forecourt.store import AccessRecord, AccessStore, FeedState, Mark, Secret, Store, StoreError, open_store
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,8 @@ def test_closing_finishes_the_work_that_waits(
     assert {row.receipt for row in runner.run(store.leads(None, 1000))} == set(receipts)
 
 
+_RECORD = AccessRecord(b"{}", "v1")
+
 OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "check": lambda store: store.check(),
     "inventory_generation": lambda store: store.inventory_generation(),
@@ -80,6 +82,15 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "feed_state": lambda store: store.feed_state("feed"),
     "feed_states": lambda store: store.feed_states(),
     "keep_feed_state": lambda store: store.keep_feed_state(FeedState("feed", NOW, None, None, None, "ok", b"{}")),
+    "access.get": lambda store: store.access.get("session", "s1", NOW),
+    "access.put": lambda store: store.access.put("session", "s1", _RECORD),
+    "access.create": lambda store: store.access.create("session", "s1", _RECORD, NOW),
+    "access.replace": lambda store: store.access.replace("session", "s1", "v0", _RECORD, NOW),
+    "access.take": lambda store: store.access.take("session", "s1", NOW),
+    "access.delete": lambda store: store.access.delete("session", "s1"),
+    "access.records": lambda store: store.access.records("session", NOW, 10),
+    "access.admit": lambda store: store.access.admit([Mark(b"1" * 32, 0)], NOW),
+    "access.forget_expired": lambda store: store.access.forget_expired(NOW, 10),
 }
 
 
@@ -100,4 +111,5 @@ def test_a_store_that_is_not_open_answers_with_a_store_error(
 
 def test_every_operation_of_a_store_is_among_those_tried() -> None:
     methods = {name for name in vars(Store) if not name.startswith("_")}
-    assert methods - {"open", "close"} == set(OPERATIONS)
+    methods |= {f"access.{name}" for name in vars(AccessStore) if not name.startswith("_")}
+    assert methods - {"open", "close", "access"} == set(OPERATIONS)

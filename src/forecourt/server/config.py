@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-__all__ = ["Appointments", "Config", "ConfigError", "Dealer", "Feed", "Limits", "Search", "Server", "load"]
+__all__ = ["PAP", "Appointments", "Config", "ConfigError", "Dealer", "Feed", "Limits", "Search", "Server", "load"]
 
 Count = Annotated[int, Meta(ge=1)]
 
@@ -102,6 +102,22 @@ class Appointments(_Section, frozen=True):
     """Dates with hours of their own, as {open, close}, or false for closed."""
 
 
+class PAP(_Section, frozen=True):
+    """The Personal Agent Protocol, which needs a domain of one's own and HTTPS."""
+
+    enabled: bool = False
+    domain: Annotated[str, Meta(pattern=r"^([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\.)+[A-Za-z0-9-]+$")] | None = None
+    """The domain at which agents look for `/.well-known/poppy.json`."""
+    allow_agents: tuple[str, ...] = ()
+    """The only agents that are let in, by `client_id`; empty lets everyone in."""
+    deny_agents: tuple[str, ...] = ()
+    """Agents that are not let in, by `client_id`, whatever `allow_agents` says."""
+    demonstration: bool = False
+    """What `forecourt serve --pap-dev` sets: an agent of the demonstration's own is known beforehand."""
+    private_networks: bool = False
+    """Whether agents' metadata may be fetched from loopback and private addresses: for tests alone."""
+
+
 class Config(_Section, frozen=True):
     """A whole configuration. With neither `dealer` nor `dealers` the packaged demo dealer is served."""
 
@@ -114,6 +130,7 @@ class Config(_Section, frozen=True):
     search: Search = Search()
     limits: Limits = Limits()
     appointments: Appointments = Appointments()
+    pap: PAP = PAP()
     data: str = "forecourt-data"
     """The folder of the embedded database."""
     store: str | None = None
