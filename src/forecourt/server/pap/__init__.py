@@ -1,6 +1,6 @@
 """PAP, the Personal Agent Protocol: an extra (`forecourt[pap]`), imported when a configuration switches it on."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from forecourt.server.config import ConfigError
 from forecourt.server.deployment import Deployment
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 __all__ = ["pap_site"]
 
+_OF_THE_EXTRA: Final = ("personal_agent_protocol", "reactor", "jwt", "httpx", "cryptography")
+
 
 def pap_site(deployment: Deployment) -> "PAPSite | None":
     """Return the PAP side of a deployment, None where it is switched off. Raises ConfigError."""
@@ -20,13 +22,7 @@ def pap_site(deployment: Deployment) -> "PAPSite | None":
     try:
         from forecourt.server.pap.site import PAPSite
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in (
-            "personal_agent_protocol",
-            "reactor",
-            "jwt",
-            "httpx",
-            "cryptography",
-        ):
+        if (error.name or "").partition(".")[0] not in _OF_THE_EXTRA:
             raise
         raise ConfigError("pap.enabled: PAP needs the extra: pip install 'forecourt[pap]'") from error
     return PAPSite(deployment)
