@@ -62,16 +62,8 @@ class ServerProcess:
     def __post_init__(self) -> None:
         """Start the process; `wait` returns when it serves."""
         chosen = [] if self.config is None else ["--config", str(self.config)]
-        command = [
-            sys.executable,
-            "-c",
-            _COMMAND,
-            "serve",
-            "--port",
-            "0",
-            *chosen,
-            *(["--pap-dev"] if self.pap else []),
-        ]
+        chosen += ["--pap-dev"] if self.pap else []
+        command = [sys.executable, "-c", _COMMAND, "serve", "--port", "0", *chosen]
         self.started_on = datetime.now(UTC).date()
         with self._output("stdout").open("wb") as out, self._output("stderr").open("wb") as err:
             self._process = subprocess.Popen(

@@ -33,7 +33,7 @@ _WINDOW_SECONDS: Final = 60
 _REMEMBERED: Final = 4096
 """How many Sessions and how many keys are remembered."""
 _CLAIMS: Final = frozenset({"jti", "htm", "htu", "iat", "ath"})
-_LONGEST_PROOF: Final = 4096
+_LONGEST_PROOF: Final = 8192
 _SCHEME: Final = "DPoP "
 _ES256: Final = ECDSA(SHA256())
 
@@ -65,7 +65,10 @@ class Credentials:
 
         `url` is the public address of the operation, without a query; a header that came twice is joined by ", ".
         """
-        if authorization.startswith(_SCHEME) and proof.isascii() and len(proof) <= _LONGEST_PROOF:
+        if len(proof) > _LONGEST_PROOF:
+            # The package reads proofs of any length; none that an agent needs is so long.
+            return self._company.challenge("invalid_dpop_proof")
+        if authorization.startswith(_SCHEME) and proof.isascii():
             token = authorization[len(_SCHEME) :]
             digest = hashlib.sha256(token.encode()).digest()
             known = self._sessions.get(digest)

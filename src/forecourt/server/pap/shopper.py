@@ -38,12 +38,12 @@ from reactor import PluginManifest, hookimpl  # type: ignore[import-untyped]
 
 from forecourt.server.pap.demonstration import AGENT_ID, DOMAIN, KEY_ID, Demonstration
 
-__all__ = ["Shopper", "main"]
+__all__ = ["Dial", "Shopper", "main"]
 
 _ADDRESS: Final = "127.0.0.1"
 
 
-class _Dial(httpcore.AsyncNetworkBackend):
+class Dial(httpcore.AsyncNetworkBackend):
     """Connects to this machine's port whatever name is called; TLS still checks the name."""
 
     def __init__(self, port: int) -> None:
@@ -71,7 +71,7 @@ class Shopper:
 
     def __init__(self, demonstration: Demonstration, port: int) -> None:
         transport = httpx.AsyncHTTPTransport(verify=ssl.create_default_context(cafile=demonstration.authority))
-        transport._pool._network_backend = _Dial(port)
+        transport._pool._network_backend = Dial(port)
         self.http = httpx.AsyncClient(transport=transport, trust_env=False)
         # The key that a Session is bound to is another than the agent's own.
         self._key = ec.generate_private_key(ec.SECP256R1())
