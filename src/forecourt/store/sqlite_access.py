@@ -1,9 +1,11 @@
 """The records and marks of access control in SQLite: see `forecourt.store.access`."""
 
+import os
 import sqlite3
+import struct
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from forecourt.store.access import AccessRecord, Admission, Mark
 from forecourt.store.statements import queries
@@ -11,6 +13,11 @@ from forecourt.store.statements import queries
 __all__ = ["SQLiteAccess"]
 
 Result = TypeVar("Result")
+
+_DIGEST: Final = 16
+"""How much of a digest is kept: enough that no two are ever alike by accident or by trying."""
+_MARK: Final = struct.Struct(f">{_DIGEST}sq")
+_FIRST_PRUNE: Final = 10_000
 
 
 class Runner(Protocol):
@@ -26,6 +33,7 @@ class SQLiteAccess:
         self._write = write
         self._read = read
         self._sql = queries("sqlite", "access")
+        self._marks = _Marks(self._sql)
 
     async def get(self, kind: str, key: str, now: datetime) -> AccessRecord | None:
         """Read one row."""
@@ -76,18 +84,20 @@ class SQLiteAccess:
         )
 
     async def admit(self, marks: Sequence[Mark], now: datetime) -> Sequence[Admission]:
-        """Write the marks one by one, in one transaction."""
+        """Write the marks that are the first of their digests, as one row."""
         seconds = now.timestamp()
-        mark_once, version_of = self._sql["access_mark"], self._sql["access_version"]
+        version_of = self._sql["access_version"]
 
         def work(connection: sqlite3.Connection) -> list[Admission]:
-            run = connection.execute
-            admitted = []
-            for digest, until, record in marks:
-                first = run(mark_once, (digest, until, seconds)).rowcount == 1
-                found = run(version_of, (*record, seconds)).fetchone() if record is not None else None
-                admitted.append(Admission(first, found[0] if found else None))
-            return admitted
+            firsts = self._marks.add(connection, marks, seconds)
+            versions: dict[tuple[str, str], str | None] = {}
+            for record in {mark.record for mark in marks if mark.record is not None}:
+                found = connection.execute(version_of, (*record, seconds)).fetchone()
+                versions[record] = found[0] if found else None
+            return [
+                Admission(first, None if mark.record is None else versions[mark.record])
+                for first, mark in zip(firsts, marks, strict=True)
+            ]
 
         return await self._write(work)
 
@@ -102,6 +112,54 @@ class SQLiteAccess:
             )
 
         return await self._write(work)
+
+
+class _Marks:
+    """Every mark that counts, in memory, and how it is kept in step with the file.
+
+    A row for each mark, found by its digest, would dirty a page of the file for each: most of what a call costs. So a
+    transaction appends one row with all of its marks, and reads first what other processes have appended. SQLite lets
+    one transaction write at a time, so nothing can be appended in between. Only the store's writer comes here.
+
+    Where the transaction is undone afterwards, its marks count here all the same: a proof is refused that nobody used,
+    and no proof is used twice.
+    """
+
+    def __init__(self, sql: dict[str, str]) -> None:
+        self._sql = sql
+        self._until: dict[bytes, int] = {}
+        self._last: tuple[int, bytes] = (-1, b"")
+        self._prune_at = _FIRST_PRUNE
+
+    def add(self, connection: sqlite3.Connection, marks: Sequence[Mark], now: float) -> list[bool]:
+        """Append marks and tell which are the first of their digests."""
+        self._catch_up(connection)
+        firsts, kept, latest = [], [], 0
+        for digest, until, _ in marks:
+            short = digest[:_DIGEST]
+            first = self._until.get(short, -1) < now
+            firsts.append(first)
+            if first:
+                self._until[short] = until
+                kept.append(_MARK.pack(short, until))
+                latest = max(latest, until)
+        if kept:
+            connection.execute(self._sql["access_mark"], (os.urandom(8), latest, b"".join(kept)))
+        if len(self._until) >= self._prune_at:
+            self._until = {digest: until for digest, until in self._until.items() if until >= now}
+            self._prune_at = max(_FIRST_PRUNE, 2 * len(self._until))
+        return firsts
+
+    def _catch_up(self, connection: sqlite3.Connection) -> None:
+        rows = connection.execute(self._sql["access_marks"], (self._last[0],)).fetchall()
+        if not rows or rows[0][:2] != self._last:
+            # The row that was read last is gone, or another has its number: what lies between cannot be told.
+            rows = connection.execute(self._sql["access_marks"], (-1,)).fetchall()
+        for number, tag, packed in rows:
+            for digest, until in _MARK.iter_unpack(packed):
+                if until > self._until.get(digest, -1):
+                    self._until[digest] = until
+            self._last = (number, tag)
 
 
 def _columns(record: AccessRecord) -> tuple[bytes, str, float | None]:

@@ -8,6 +8,7 @@ is made in the shared store in both cases, and the same transaction tells whethe
 """
 
 import base64
+import binascii
 import hashlib
 from collections import OrderedDict
 from typing import Any, Final, NamedTuple
@@ -36,6 +37,7 @@ _CLAIMS: Final = frozenset({"jti", "htm", "htu", "iat", "ath"})
 _LONGEST_PROOF: Final = 8192
 _SCHEME: Final = "DPoP "
 _ES256: Final = ECDSA(SHA256())
+_URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
 
 _decode = msgspec.json.Decoder().decode
 
@@ -50,6 +52,7 @@ class _Known(NamedTuple):
     version: str
     ends: float
     record: tuple[str, str]
+    ath: str
 
 
 class Credentials:
@@ -73,12 +76,12 @@ class Credentials:
             digest = hashlib.sha256(token.encode()).digest()
             known = self._sessions.get(digest)
             if known is not None:
-                mark = self._plainly_good(known, digest, method, url, proof)
+                mark = self._plainly_good(known, method, url, proof)
                 if mark is not None:
                     return await self._admitted(token, digest, known, mark)
         return await self._asked(method, url, authorization, proof)
 
-    def _plainly_good(self, known: _Known, digest: bytes, method: str, url: str, proof: str) -> Mark | None:
+    def _plainly_good(self, known: _Known, method: str, url: str, proof: str) -> Mark | None:
         """Return the mark of a proof that the package would accept for this token, None when that is not certain."""
         signed, _, signature = proof.rpartition(".")
         header, _, payload = signed.partition(".")
@@ -101,7 +104,7 @@ class Credentials:
             and 16 <= len(jti) <= 256
             and claims["htm"] == method
             and claims["htu"] == url
-            and claims["ath"] == base64.urlsafe_b64encode(digest).decode().rstrip("=")
+            and claims["ath"] == known.ath
             and self._company.policy.admits(known.session.client_id)
         )
         if not good:
@@ -144,7 +147,8 @@ class Credentials:
 
     def _remember_session(self, digest: bytes, session: IssuedSession, version: str) -> None:
         record = (SESSION, stored_key(session.session_id))
-        _remember(self._sessions, digest, _Known(session, version, session.expires_at.timestamp(), record))
+        ath = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+        _remember(self._sessions, digest, _Known(session, version, session.expires_at.timestamp(), record, ath))
 
     def _remember_key(self, proof: str, thumbprint: str) -> None:
         """Remember the key of a proof that the package has verified, by the proof's header as it was written."""
@@ -157,7 +161,7 @@ class Credentials:
 
 def _unpadded(segment: str) -> bytes:
     """Decode base64url as JOSE writes it: as the package's decoder does, leniently; the signature covers the text."""
-    return base64.urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
+    return binascii.a2b_base64(segment.encode().translate(_URL_SAFE) + b"==")
 
 
 def _remember(table: OrderedDict[Any, Any], key: Any, value: Any) -> None:

@@ -28,9 +28,11 @@ DELETE FROM access_record WHERE kind = ? AND key = ?;
 SELECT value, version, expires_at FROM access_record
 WHERE kind = ? AND (expires_at IS NULL OR expires_at > ?) LIMIT ?;
 
+-- name: access_marks
+SELECT number, tag, marks FROM access_mark WHERE number >= ? ORDER BY number;
+
 -- name: access_mark
-INSERT INTO access_mark (digest, until) VALUES (?, ?)
-ON CONFLICT (digest) DO UPDATE SET until = excluded.until WHERE access_mark.until < ?;
+INSERT INTO access_mark (tag, until, marks) VALUES (?, ?, ?);
 
 -- name: access_version
 SELECT version FROM access_record
@@ -42,4 +44,11 @@ DELETE FROM access_record WHERE (kind, key) IN (
 );
 
 -- name: access_forget_marks
-DELETE FROM access_mark WHERE digest IN (SELECT digest FROM access_mark WHERE until < ? ORDER BY until LIMIT ?);
+DELETE FROM access_mark WHERE number IN (
+    SELECT number FROM access_mark
+    WHERE number < coalesce(
+        (SELECT number FROM access_mark WHERE until >= ? ORDER BY number LIMIT 1),
+        (SELECT max(number) + 1 FROM access_mark)
+    )
+    ORDER BY number LIMIT ?
+);

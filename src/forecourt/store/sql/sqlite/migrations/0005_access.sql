@@ -9,9 +9,12 @@ CREATE TABLE access_record (
 ) WITHOUT ROWID;
 CREATE INDEX access_record_by_expiry ON access_record (expires_at) WHERE expires_at IS NOT NULL;
 
--- What may be used once and was: digests of assertions and proofs, with the Unix time until which they count.
+-- What may be used once and was, many at a time in the order of their transactions: each mark is a digest and the Unix
+-- time until which it counts (24 bytes); `until` is the latest of a row's. A number that was rolled back comes again,
+-- with another tag.
 CREATE TABLE access_mark (
-    digest BLOB PRIMARY KEY,
-    until  INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE INDEX access_mark_by_end ON access_mark (until);
+    number INTEGER PRIMARY KEY,
+    tag    BLOB NOT NULL,
+    until  INTEGER NOT NULL,
+    marks  BLOB NOT NULL
+);
