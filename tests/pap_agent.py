@@ -60,6 +60,9 @@ class PAPAgent:
     key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
     token: str = ""
     session_id: str = ""
+    agent_id: str = AGENT_ID
+    own_key: ec.EllipticCurvePrivateKey | None = None
+    """The agent's own key, where it is not the demonstration's."""
 
     @property
     def public_jwk(self) -> dict[str, Any]:
@@ -68,7 +71,9 @@ class PAPAgent:
         return found
 
     def identity(self) -> ec.EllipticCurvePrivateKey:
-        """The agent's own key, which the demonstration has made."""
+        """Return the key that assertions are signed with."""
+        if self.own_key is not None:
+            return self.own_key
         text = (self.server.folder / "data" / "pap-dev" / "agent-key.pem").read_bytes()
         key = load_pem_private_key(text, None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)
@@ -77,7 +82,8 @@ class PAPAgent:
     def assertion(self, subject: str, **changes: Any) -> str:
         """Return an assertion of the agent's about itself or its user."""
         now = int(time.time())
-        claims = {"iss": AGENT_ID, "sub": subject, "aud": BASE, "iat": now, "exp": now + 60, "jti": fresh(), **changes}
+        claims = {"iss": self.agent_id, "sub": subject, "aud": BASE, "iat": now, "exp": now + 60, "jti": fresh()}
+        claims |= changes
         return jwt.encode(claims, self.identity(), "ES256", headers={"kid": "demonstration"})
 
     def form(self, **changes: str) -> dict[str, str]:
@@ -85,9 +91,9 @@ class PAPAgent:
         return {
             "grant_type": _GRANT,
             "assertion": self.assertion(self.user),
-            "client_id": AGENT_ID,
+            "client_id": self.agent_id,
             "client_assertion_type": _ASSERTION,
-            "client_assertion": self.assertion(AGENT_ID),
+            "client_assertion": self.assertion(self.agent_id),
             **changes,
         }
 

@@ -1,9 +1,11 @@
 """Dealers with PAP: as processes over TLS, and as applications in this one."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.server.pap.dealer import Dealer, open_dealer
 from tests.server_process import ServerProcess
 
 
@@ -33,3 +35,18 @@ def beside(server: ServerProcess, folder: Path) -> ServerProcess:
     """Start another process on a server's data."""
     (folder / "data").symlink_to(server.folder / "data")
     return ServerProcess(folder, pap=True)
+
+
+@pytest.fixture
+def runner() -> Iterator[asyncio.Runner]:
+    """The one event loop of a test."""
+    with asyncio.Runner() as found:
+        yield found
+
+
+@pytest.fixture
+def dealer(tmp_path: Path, runner: asyncio.Runner) -> Iterator[Dealer]:
+    """A company in this process."""
+    opened = open_dealer(tmp_path, runner)
+    yield opened
+    opened.close()

@@ -162,6 +162,14 @@ class DealerCompany(CompanyService):
             return self.challenge("invalid_dpop_proof")
         return session
 
+    async def _dpop(self, request: CompanyRequest, access_token: str | None = None) -> str:
+        try:
+            return await super()._dpop(request, access_token)
+        except (ArithmeticError, OSError, ValueError):
+            # The package lets through what its clock makes of an `iat` that no calendar has.
+            status = 400 if access_token is None else 401
+            raise _RefusedError(status, "invalid_dpop_proof") from None
+
     def challenge(self, error: str) -> Answer:
         """Return the package's challenge for a token or proof that is refused."""
         return written(self._refusal(_RefusedError(401, error)))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import httpx
 from personal_agent_protocol import ClientMetadata, JsonWebKeySet
 from personal_agent_protocol.company import ClientResolver
 from personal_agent_protocol.errors import DiscoveryError, IdentityError
@@ -131,6 +132,6 @@ class KnownAgents:
             return ClientMetadata.model_validate(metadata), JsonWebKeySet.model_validate(keys)
         try:
             return await self.inner.resolve(client_id, kid=kid)
-        except ValueError:
+        except (ValueError, httpx.InvalidURL):
             # A port that is no number, a host that no encoding has.
             raise IdentityError("invalid_client_id", "client_id cannot be fetched") from None
