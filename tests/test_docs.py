@@ -11,6 +11,7 @@ error                     the `aap.error` of what was kept, in the envelope of e
 wire                      the whole of what was kept
 text                      the lines that were kept
 python                    runs by itself
+assistant                 the configuration of an MCP host: an address of ours, or a command that this project has
 toml, profile             a configuration, and the dealer's profile beside it, from which an application is made
 ========================  =========================================================================================
 
@@ -51,7 +52,7 @@ _BLOCK: Final = re.compile(r"^<!-- checked: (.+?) -->\n```(\w+)\n(.*?)^```$", re
 _LINK: Final = re.compile(r"\]\(([^)\s]+)\)")
 _ADDRESS: Final = re.compile(r"https?://([A-Za-z0-9.-]+)")
 _HOSTS: Final = re.compile(
-    r"127\.0\.0\.1|(.+\.)?example\.com|autoagentprotocol\.org|a2a-protocol\.org|(docs|www)\.python\.org"
+    r"127\.0\.0\.1|(.+\.)?localhost|(.+\.)?example\.com|autoagentprotocol\.org|a2a-protocol\.org|(docs|www)\.python\.org"
     r"|(datatracker|www)\.ietf\.org|www\.rfc-editor\.org"
 )
 _MACHINE_PATH: Final = re.compile(r"(?<![\w.])/(work|tmp|home|root|usr|opt|Users)/")
@@ -165,7 +166,7 @@ def requests_of(page: Path) -> list[tuple[Block, list[str]]]:
             assert waiting, f"{name_of(page)}:{block.line}: no request stands above"
             shown.append((block, waiting))
             waiting = []
-        elif kind not in ("python", "toml", "profile"):
+        elif kind not in ("python", "toml", "profile", "assistant"):
             raise AssertionError(f"{name_of(page)}:{block.line}: no such kind: {kind}")
     assert not waiting, f"{name_of(page)}: the last request has no answer"
     return shown
@@ -422,6 +423,23 @@ def test_the_example_configuration_makes_an_application(tmp_path: Path) -> None:
     assert "charge_port" not in application.deployment.capabilities.filters
 
 
+def test_the_configurations_of_assistants_lead_to_a_dealer() -> None:
+    found = [block.text for block in blocks(DOCS / "how-to" / "add-to-an-assistant.md") if block.kind == "assistant"]
+    assert len(found) == 5
+    context = click.Context(main)
+    for text in found:
+        (servers,) = json.loads(text).values()
+        (entry,) = servers.values()
+        if "url" in entry:
+            assert entry["url"].endswith("/mcp")
+            continue
+        assert entry["command"] == "forecourt"
+        name, *arguments = entry["args"]
+        command = main.get_command(context, name)
+        assert command is not None
+        assert command.make_context(name, arguments).params
+
+
 def test_every_command_and_option_is_documented() -> None:
     page = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
     context = click.Context(main)
@@ -475,10 +493,11 @@ def test_a_page_names_only_public_places(page: Path) -> None:
     assert not _MACHINE_PATH.search(text)
 
 
-def test_decisions_are_numbered_without_gaps_and_have_their_three_parts() -> None:
+def test_decisions_are_numbered_as_their_files_and_have_their_three_parts() -> None:
     records = sorted((DOCS / "decisions").glob("0*.md"))
-    for number, record in enumerate(records, 1):
+    assert len({record.name[:4] for record in records}) == len(records), "two decisions have one number"
+    for record in records:
         text = record.read_text(encoding="utf-8")
-        assert text.startswith(f"# {number:04d} "), record.name
+        assert text.startswith(f"# {record.name[:4]} "), record.name
         for part in ("**Context.**", "**Decision.**", "**Consequence.**"):
             assert text.count(part) == 1, record.name

@@ -15,7 +15,7 @@ from typing import Any, Final
 from tests.conformance.runner import Exchange, Filler, differences, exchanges, expected_error
 from tests.server_process import ServerProcess
 
-__all__ = ["Answer", "faults"]
+__all__ = ["Answer", "faults", "payload_of"]
 
 _SECONDS: Final = 30
 _INVALID_PARAMS: Final = (
@@ -103,6 +103,15 @@ def faults(case: Mapping[str, Any], server: ServerProcess) -> list[str]:
         if exchange.expect is not None:
             found += [f"{label}: {line}" for line in _judge(exchange, answer, filler, answers)]
     return found
+
+
+def payload_of(exchange: Exchange, server: ServerProcess) -> Any:
+    """Send an exchange's payload and return the AAP payload that comes back: a response or an `aap.error`."""
+    answer = _send(server, _http_request(exchange, Filler(server.started_on)), exchange)
+    if "result" in answer.json:
+        return _referable(answer, exchange)
+    data = answer.json["error"]["data"]
+    return data if exchange.contract == "1.1" else data[1]["value"]
 
 
 # Sending ------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from tests.conformance.runner import Exchange, Filler, differences, exchanges, e
 from tests.pap_agent import Response, agent_of
 from tests.server_process import ServerProcess
 
-__all__ = ["faults"]
+__all__ = ["faults", "payload_of"]
 
 _STATUSES: Final[Mapping[str, int]] = {
     "UNSUPPORTED_SKILL": 404,
@@ -57,6 +57,11 @@ def faults(case: Mapping[str, Any], server: ServerProcess) -> list[str]:
             else:
                 found += [f"{label}: {line}" for line in _judge_body(body, expect)]
     return found
+
+
+def payload_of(exchange: Exchange, server: ServerProcess) -> Any:
+    """Send an exchange's payload and return the AAP payload that comes back: a response or an `aap.error`."""
+    return _call(server, Filler(server.started_on).fill(exchange.sent["payload"]), exchange.seller).json
 
 
 def _call(server: ServerProcess, payload: Any, seller: str | None) -> Response:

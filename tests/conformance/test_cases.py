@@ -1,8 +1,9 @@
 """Every conformance case is well formed and holds, over every binding and a real socket.
 
-A binding is a module `over_NAME.py` here, found by that name, with one function:
-`faults(case, server) -> list[str]` runs a case and says what its answers have wrong. A case of payloads holds over
-every binding, or over those that its `bindings` name; a case of one binding's requests lies in that binding's folder.
+A binding is a module `over_NAME.py` here, found by that name, with two functions. `faults(case, server) -> list[str]`
+runs a case and says what its answers have wrong; `payload_of(exchange, server)` sends one payload and gives back the
+payload that comes, so that bindings can be compared directly. A case of payloads holds over every binding, or over
+those that its `bindings` name; a case of one binding's requests lies in that binding's folder.
 """
 
 import importlib
@@ -14,18 +15,25 @@ from typing import Any, Final
 
 import jsonschema_rs
 import pytest
-from tests.conformance.runner import CASES, case_files
+from tests.conformance.runner import CASES, Exchange, case_files, exchanges
 from tests.server_process import CONFIGS, DEMO, ServerFarm, ServerProcess
 
 _SCHEMA = json.loads((CASES.parent / "case.schema.json").read_text(encoding="utf-8"))
 _FILES = case_files()
 _HERE = Path(__file__).parent
 
-BINDINGS: Final[Mapping[str, Callable[[Mapping[str, Any], ServerProcess], list[str]]]] = {
-    module.stem.removeprefix("over_"): importlib.import_module(f"tests.conformance.{module.stem}").faults
+_MODULES = {
+    module.stem.removeprefix("over_"): importlib.import_module(f"tests.conformance.{module.stem}")
     for module in sorted(_HERE.glob("over_*.py"))
 }
+BINDINGS: Final[Mapping[str, Callable[[Mapping[str, Any], ServerProcess], list[str]]]] = {
+    name: module.faults for name, module in _MODULES.items()
+}
 """What runs a case, by the name of the binding."""
+_ASKED: Final[Mapping[str, Callable[[Exchange, ServerProcess], Any]]] = {
+    name: module.payload_of for name, module in _MODULES.items() if hasattr(module, "payload_of")
+}
+"""What sends a payload and gives back the one that is answered."""
 
 CONTRACTS: Final[Mapping[str, tuple[str, ...]]] = {"pap": ("3.1",)}
 """The contracts that a binding has, where it has not all of them."""
@@ -42,6 +50,24 @@ def _bindings(file: Path) -> list[str]:
         return [file.parent.name]
     chosen = [name for name in BINDINGS if name in case.get("bindings", BINDINGS)]
     return [name for name in chosen if case["contract"] in CONTRACTS.get(name, (case["contract"],))]
+
+
+def _is_a_question(file: Path) -> bool:
+    """Tell whether a case asks once, over every binding, and leaves nothing behind: it can be asked again."""
+    case = _read(file)
+    if "given" in case or "bindings" in case or "payload" not in case:
+        return False
+    return not (isinstance(case["payload"], dict) and case["payload"].get("type") == "lead.submit.request")
+
+
+def _settled(value: Any) -> Any:
+    """Return a payload without what is made anew for each answer."""
+    if isinstance(value, list):
+        return [_settled(item) for item in value]
+    if isinstance(value, dict):
+        fresh = ("created_at", "error_id", "next_cursor")
+        return {name: "…" if name in fresh else _settled(member) for name, member in value.items()}
+    return value
 
 
 _PAIRS = [(binding, file) for file in _FILES for binding in _bindings(file)]
@@ -131,6 +157,18 @@ def test_the_case_holds(binding: str, file: Path, farm: ServerFarm) -> None:
     if "skip" in case:
         pytest.skip(case["skip"])
     assert BINDINGS[binding](case, farm.get(_server(binding, file))) == []
+
+
+@pytest.mark.requirement("ERR-INTRO-ONE-OBJECT")
+@pytest.mark.parametrize("file", [file for file in _FILES if _is_a_question(file)], ids=_name)
+def test_every_binding_gives_the_same_payload(file: Path, farm: ServerFarm) -> None:
+    (exchange,) = exchanges(_read(file))
+    asked = _bindings(file)
+    # The server with the most bindings: that of PAP has the others too.
+    server = farm.get(_server("pap" if "pap" in asked else "a2a", file))
+    payloads = {name: _settled(ask(exchange, server)) for name, ask in _ASKED.items() if name in asked}
+    assert len(payloads) == (3 if exchange.contract == "3.1" else 2)
+    assert [(name, payload) for name, payload in payloads.items() if payload != payloads["a2a"]] == []
 
 
 def test_no_server_has_logged_anything_of_a_shopper(farm: ServerFarm) -> None:

@@ -112,11 +112,12 @@ def _addresses(app: "Application", port: int) -> str:
     scheme = "https" if settings.pap.demonstration else "http"
     base = settings.server.public_url or f"{scheme}://{shown}:{port}"
     name = app.deployment.name
-    versions = reversed(list(app.deployment.contracts))
+    versions = list(reversed(list(app.deployment.contracts)))
     lines = [
         f"{name} answers AI agents at {base}",
         "",
         *(f"  AAP {version} over A2A   {base}/v{version}/a2a" for version in versions),
+        *(f"  AAP {version} over MCP   {base}/v{version}/mcp" for version in versions),
         f"  Agent card         {base}/.well-known/agent-card.json",
         *_pap_addresses(app, port),
         f"  Listening at       {shown} port {port}",

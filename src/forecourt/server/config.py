@@ -67,6 +67,15 @@ class Feed(_Section, frozen=True):
     """The share of the stock that may vanish at once; a feed that drops more is refused as a whole."""
 
 
+class Mcp(_Section, frozen=True):
+    """Who may call the MCP endpoints from a browser, and by which names they are reached."""
+
+    allowed_origins: tuple[Annotated[str, Meta(pattern=r"^https?://[^\s/?#]+$")], ...] = ()
+    """Web origins beside the server's own whose pages may call, for example "https://assistant.example.com"."""
+    allowed_hosts: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9.-]+$")], ...] = ()
+    """Host names beside those of `public_url` and the sellers that requests may be addressed to."""
+
+
 class Search(_Section, frozen=True):
     """What the search offers; everything that is not switched off."""
 
@@ -128,6 +137,7 @@ class Config(_Section, frozen=True):
     """The sellers of a network."""
     feeds: tuple[Feed, ...] = ()
     search: Search = Search()
+    mcp: Mcp = Mcp()
     limits: Limits = Limits()
     appointments: Appointments = Appointments()
     pap: PAP = PAP()

@@ -174,6 +174,7 @@ Auto Agent Protocol {contract.version} over A2A (JSON-RPC 2.0, method SendMessag
 
 Agent card   {endpoint.removesuffix("/a2a")}{_CARD_PATH}
 Endpoint     {endpoint}
+For MCP      {endpoint.removesuffix("/a2a")}/mcp
 Schemas      {base}/schemas/{contract.version}/inventory-search-request.schema.json
 
 Try it:

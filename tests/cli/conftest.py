@@ -1,0 +1,5 @@
+"""The servers that commands talk to."""
+
+from tests.server_process import servers
+
+__all__ = ["servers"]
