@@ -2,7 +2,8 @@
 
 import asyncio
 import socket
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import pytest
 
@@ -93,6 +94,13 @@ def test_loopback_is_this_machine(address: str, own: bool) -> None:
     assert is_loopback(address) is own
 
 
+LOOKS: Final[tuple[Callable[[str], object], ...]] = (
+    lambda host: asyncio.run(resolve(host, 443)),
+    lambda host: resolve_blocking(host, 443),
+)
+"""Both ways to look a host up."""
+
+
 def _found(*addresses: str) -> list[tuple[Any, ...]]:
     return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 443)) for address in addresses]
 
@@ -124,9 +132,9 @@ def test_a_name_without_addresses_is_not_found() -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "2130706433", "127.1", "0x7f000001"])
 def test_this_machine_is_refused_by_whatever_name(host: str) -> None:
     """The system's resolver reads the old spellings of IPv4 as well; what counts is what it makes of them."""
-    for look in (lambda: asyncio.run(resolve(host, 443)), lambda: resolve_blocking(host, 443)):
+    for look in LOOKS:
         with pytest.raises(AddressError):
-            look()
+            look(host)
 
 
 def test_an_address_is_looked_up_as_itself() -> None:
@@ -136,8 +144,8 @@ def test_an_address_is_looked_up_as_itself() -> None:
 
 @pytest.mark.parametrize("host", ["a" * 64 + ".example.com", "..", "nothing.invalid", "\ud800"])
 def test_a_name_that_cannot_be_found_may_be_tried_again(host: str) -> None:
-    for look in (lambda: asyncio.run(resolve(host, 443)), lambda: resolve_blocking(host, 443)):
+    for look in LOOKS:
         with pytest.raises(AddressError) as caught:
-            look()
+            look(host)
         assert not caught.value.refused
         assert "example" not in str(caught.value)

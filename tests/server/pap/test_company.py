@@ -6,7 +6,7 @@ from datetime import timedelta
 import httpx
 import pytest
 from personal_agent_protocol.models import DiscoveryDocument, OAuthServerMetadata
-from tests.pap_agent import BASE
+from tests.pap_agent import BASE, PAPAgent
 from tests.server.pap.dealer import Dealer, agent
 
 from forecourt.binding import Answer
@@ -70,7 +70,7 @@ def test_a_session_is_renewed_by_its_id_and_only_by_its_user(dealer: Dealer) -> 
     assert (answer.status, json.loads(answer.body)) == (400, {"error": "invalid_session"})
 
 
-def _moved(caller, dealer):  # type: ignore[no-untyped-def]
+def _moved(caller: PAPAgent, dealer: Dealer) -> dict[str, str]:
     """Return assertions of the moment to which the clock was moved."""
     now = int(dealer.clock.now().timestamp())
     times = {"iat": now, "exp": now + 60}

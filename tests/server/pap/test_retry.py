@@ -156,7 +156,9 @@ def test_a_key_whose_process_died_is_free_after_a_minute_and_an_answer_after_a_d
         return answer(200, b"{}")
 
     assert dealer.runner.run(keys._hold("record", "digest")) is None
-    assert dealer.runner.run(keys._hold("record", "digest")).status == 503
+    held = dealer.runner.run(keys._hold("record", "digest"))
+    assert held is not None
+    assert held.status == 503
     dealer.clock.ahead = timedelta(seconds=61)
     assert dealer.runner.run(keys._hold("record", "digest")) is None
     assert dealer.runner.run(keys.once(SESSION, "key", "digest", succeed)).status == 200

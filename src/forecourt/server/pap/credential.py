@@ -31,7 +31,7 @@ __all__ = ["Credentials"]
 
 _WINDOW_SECONDS: Final = 60
 """How far a proof's `iat` may be from now, as the package has it by default."""
-_REMEMBERED: Final = 4096
+_REMEMBERED: Final = 16_384
 """How many Sessions and how many keys are remembered."""
 _CLAIMS: Final = frozenset({"jti", "htm", "htu", "iat", "ath"})
 _LONGEST_PROOF: Final = 8192
