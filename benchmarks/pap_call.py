@@ -1,22 +1,27 @@
 """`python -m benchmarks.pap_call`: what a verified PAP call costs, next to the same call over A2A and one ES256 check.
 
-One process, the application driven through ASGI, so that neither side hides behind the cost of HTTP. The calls are
-`inventory.search` of the demo dealer, many at a time as at a busy server; every PAP call has a token and a proof of its
-own, and its mark is durable in the store before it is answered. CPU time of the whole process is measured, the store's
-threads with it, in short rounds taken in turn; the medians are compared.
+The calls are `inventory.search` of the demo dealer, many at a time as at a busy server; every PAP call has a token and
+a proof of its own, and its mark is durable in the store before it is answered. Measured is the CPU time of the whole
+server process, the store's threads with it, in short rounds taken in turn; the medians are compared.
+
+Twice: served over HTTP, as callers have it, and inside, the application driven through ASGI in this process, where
+neither side hides behind the cost of HTTP.
 """
 
 import argparse
 import asyncio
 import base64
+import contextlib
 import hashlib
+import http.client
 import json
+import os
 import secrets
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -24,7 +29,9 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 from jwt.algorithms import ECAlgorithm
 
-from benchmarks.servers import SEARCH, envelope, temporary_folder
+from benchmarks.a2a_search import free_port
+from benchmarks.load import http_request, measure
+from benchmarks.servers import SEARCH, envelope, running, temporary_folder
 from forecourt.server import Application, create_app, load
 from forecourt.server.pap.demonstration import AGENT_ID, DOMAIN, KEY_ID, prepare
 
@@ -103,6 +110,23 @@ class Caller:
         ]
 
 
+class Served(Caller):
+    """The same, over HTTP to a server of its own process."""
+
+    def __init__(self, port: int, identity: ec.EllipticCurvePrivateKey) -> None:
+        super().__init__(cast("Application", None), identity)
+        self._port = port
+
+    async def send(self, path: str, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> bytes:
+        """POST a body and return the answer's."""
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=10)
+        with contextlib.closing(connection):
+            connection.request("POST", path, body, {name.decode(): value.decode() for name, value in headers})
+            response = connection.getresponse()
+            assert response.status == http.HTTPStatus.OK
+            return response.read()
+
+
 def _fresh() -> str:
     return secrets.token_urlsafe(16)
 
@@ -152,14 +176,68 @@ async def compare(folder: str, rounds: int, calls: int, at_once: int) -> None:
             for name, value in zip(seen, measured, strict=True):
                 seen[name].append(value)
     await app.deployment.close()
-    print(f"inventory.search, {rounds} rounds of {calls} calls, {at_once} at a time, CPU of the whole process")
+    report(f"inside, {at_once} at a time", seen)
+
+
+def serve_and_compare(folder: str, rounds: int, calls: int, at_once: int) -> None:
+    """Measure a server process over HTTP and print."""
+    with running("forecourt", free_port(), folder, "pap") as port:
+        pid = process_at(port)
+        caller = Served(port, prepare(Path(folder)).agent_key)
+        asyncio.run(caller.start())
+        pap_body = json.dumps(SEARCH).encode()
+        a2a = [http_request("/a2a", envelope(SEARCH), [("A2A-Version", "1.0")])]
+        seen: dict[str, list[float]] = {"ES256 verification": [], "over A2A": [], "over PAP": []}
+        for number in range(rounds + 1):
+            pap = []
+            for _ in range(calls):
+                proven = [(name.decode(), value.decode()) for name, value in caller.headers()[2:]]
+                pap.append(http_request(_PATH, pap_body, proven))
+            measured = (
+                verification(caller.key, calls),
+                of_process(pid, port, a2a, calls, at_once),
+                of_process(pid, port, pap, calls, at_once),
+            )
+            if number:
+                for name, value in zip(seen, measured, strict=True):
+                    seen[name].append(value)
+    report(f"served over HTTP, {at_once} connections", seen)
+
+
+def process_at(port: int) -> int:
+    """Return the number of the process of ours that listens at a port."""
+    sockets = [line.split() for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
+    inodes = {f"socket:[{fields[9]}]" for fields in sockets if fields[1].endswith(f":{port:04X}") and fields[3] == "0A"}
+    for folder in Path("/proc").glob("[0-9]*/fd"):
+        with contextlib.suppress(OSError):
+            if any(os.readlink(found) in inodes for found in folder.iterdir()):
+                return int(folder.parent.name)
+    raise SystemExit(f"nothing listens at port {port}")
+
+
+def of_process(pid: int, port: int, requests: Sequence[bytes], calls: int, at_once: int) -> float:
+    """Send so many requests and return the CPU time of one in the process, in microseconds."""
+
+    def ticks() -> int:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
+    begun = ticks()
+    seen = measure(port, requests, connections=at_once, seconds=30, total=calls)
+    assert (seen.requests, seen.failures) == (calls, 0), seen.failures
+    return (ticks() - begun) / os.sysconf("SC_CLK_TCK") / calls * 1e6
+
+
+def report(how: str, seen: dict[str, list[float]]) -> None:
+    """Print a line each, and the ratio that is asked for."""
+    print(f"inventory.search, {how}, CPU of the whole process")
     for name, values in seen.items():
-        print(f"{name:20} {statistics.median(values):7.1f} µs (rounds {min(values):.1f} to {max(values):.1f})")
+        print(f"  {name:20} {statistics.median(values):7.1f} µs (rounds {min(values):.1f} to {max(values):.1f})")
     ratios = [pap / (check + a2a) for check, a2a, pap in zip(*seen.values(), strict=True)]
     ratio = statistics.median(ratios)
     verdict = "yes" if ratio <= _MOST else "NO"
     print(
-        f"PAP / (verification + A2A): {ratio:.2f} (rounds {min(ratios):.2f} to {max(ratios):.2f});"
+        f"  PAP / (verification + A2A): {ratio:.2f} (rounds {min(ratios):.2f} to {max(ratios):.2f});"
         f" at most {_MOST}: {verdict}"
     )
 
@@ -167,10 +245,12 @@ async def compare(folder: str, rounds: int, calls: int, at_once: int) -> None:
 def main() -> None:
     """Read the options and run."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--calls", type=int, default=1000, help="per round")
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--calls", type=int, default=2000, help="per round")
     parser.add_argument("--at-once", type=int, default=32)
     chosen = parser.parse_args()
+    with temporary_folder() as folder:
+        serve_and_compare(folder, chosen.rounds, chosen.calls, chosen.at_once)
     with temporary_folder() as folder:
         asyncio.run(compare(folder, chosen.rounds, chosen.calls, chosen.at_once))
 
