@@ -23,6 +23,7 @@ from tests.pap_agent import BASE, PAPAgent, Response, b64, fresh
 from tests.server.pap.conftest import beside
 from tests.server.running import lead
 from tests.server_process import ServerProcess
+from tests.store.conftest import DATABASES
 
 PATH: Final = "/api/lead.submit"
 URL: Final = BASE + PATH
@@ -260,3 +261,29 @@ def test_two_authorization_headers_are_refused(server: ServerProcess) -> None:
     agent = PAPAgent(server).start()
     answer = send(agent, headers=[("Authorization", "DPoP other")])
     assert (answer.status, answer.error) == (400, "invalid_request")
+
+
+def test_processes_that_share_a_postgresql_server_refuse_each_others_proofs(tmp_path: Path) -> None:
+    with DATABASES["postgresql"].fresh(tmp_path) as address, contextlib.ExitStack() as stack:
+        agents: list[PAPAgent] = []
+        for name in ("first", "second"):
+            folder = tmp_path / name
+            folder.mkdir()
+            (folder / "forecourt.toml").write_text(f"store = {json.dumps(address)}\n", encoding="utf-8")
+            if agents:
+                # The demonstration's agent is in the folder, the rest in the database.
+                (folder / "data").symlink_to(tmp_path / "first" / "data")
+            process = ServerProcess(folder, folder / "forecourt.toml", pap=True)
+            stack.callback(process.stop)
+            process.wait()
+            agents.append(PAPAgent(process))
+        here, there = agents
+        here.start()
+        there.key, there.user, there.token, there.session_id = here.key, here.user, here.token, here.session_id
+        for _ in range(3):
+            proof = here.proof("POST", URL)
+            assert send(here, proof).status == 200
+            refused(send(there, proof), there)
+            assert send(there).status == 200
+        here.start()
+        refused(send(there), there)
