@@ -1,6 +1,7 @@
 """`forecourt mcp`: an MCP server on standard input, from local data or for another dealer."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -55,11 +56,34 @@ def test_another_dealer_is_passed_on_to(servers: ServerFarm) -> None:
     assert found[1]["result"]["structuredContent"]["data"]["vin"] == "2HGFE1F78NH000001"
 
 
+def test_a_configuration_of_the_environment_does_not_stand_in_the_way(servers: ServerFarm) -> None:
+    environment = {"FORECOURT_CONFIG": "/nowhere/forecourt.toml"}
+    ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+    assert answers(CliRunner().invoke(main, ["mcp", servers.get(DEMO).base_url], input=ping, env=environment)) == {
+        1: {"jsonrpc": "2.0", "id": 1, "result": {}}
+    }
+
+
 def test_the_program_ends_with_its_input_and_writes_messages_alone(tmp_path: Path) -> None:
     command = [sys.executable, "-c", COMMAND, "mcp", "--data", str(tmp_path)]
     ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
     done = subprocess.run(command, input=ping, capture_output=True, timeout=30, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b'{"jsonrpc":"2.0","id":1,"result":{}}\n', b"")
+
+
+def test_an_interruption_ends_it_in_one_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", COMMAND, "mcp", "--data", str(tmp_path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == 1
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 1
+        assert process.stderr is not None
+        assert process.stderr.read().decode().split() == ["forecourt:", "stopped"]
 
 
 @pytest.mark.parametrize(

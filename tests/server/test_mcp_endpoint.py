@@ -113,6 +113,12 @@ def test_a_body_that_is_too_long_is_refused_and_the_next_one_served(demo: Runnin
     assert demo.post(message("ping"), "/mcp", HEADERS).json()["result"] == {}
 
 
+@pytest.mark.parametrize(("length", "status"), [(1024, 200), (1025, 413)])
+def test_a_smaller_limit_counts_to_the_byte(length: int, status: int, tmp_path: Path) -> None:
+    with running(tmp_path, server={"max_body_bytes": 1024}) as agent:
+        assert agent.post(message("ping").ljust(length), "/mcp", HEADERS).status == status
+
+
 def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
     with running(tmp_path, server={"body_seconds": 0.2}) as agent:
         head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"

@@ -102,5 +102,7 @@ def test_a_rebound_page_is_refused_though_its_host_and_origin_agree() -> None:
 def test_what_is_remembered_is_bounded() -> None:
     origins: Any = Origins(Config(), ())
     for number in range(1000):
-        origins.refusal(f"host-{number}", None)
-    assert origins.refusal.cache_info().currsize <= 256
+        assert status(origins, f"host-{number}") == 421
+    assert origins._remembered.cache_info().currsize == 256
+    assert status(origins, "localhost", "http://" + "x" * 60_000) == 403
+    assert origins._remembered.cache_info().misses == 1000

@@ -272,12 +272,10 @@ def test_a_dealer_without_encryption_is_not_spoken_to_where_it_is_asked_for() ->
 
 def _own_certificate(folder: Path) -> Path:
     """Write a key and a certificate that nobody vouches for."""
-    cryptography = pytest.importorskip("cryptography", reason="it comes with the extra 'dev'")
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
-    assert cryptography is not None
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)

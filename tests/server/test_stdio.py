@@ -86,7 +86,7 @@ def test_a_host_that_is_gone_ends_nothing_else() -> None:
 def test_an_answer_comes_while_the_input_is_still_open() -> None:
     read_in, write_in = os.pipe()
     read_out, write_out = os.pipe()
-    with os.fdopen(read_in, "rb") as incoming, os.fdopen(write_out, "wb") as outgoing:
+    with os.fdopen(read_in, "rb", buffering=0) as incoming, os.fdopen(write_out, "wb") as outgoing:
         thread = threading.Thread(target=lambda: asyncio.run(serve_lines(echo, incoming, outgoing, 100)))
         thread.start()
         with os.fdopen(read_out, "rb") as answers, os.fdopen(write_in, "wb") as questions:

@@ -1,8 +1,9 @@
 """`forecourt mcp`: a dealer as an MCP server on standard input and output."""
 
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 import click
+from click.core import ParameterSource
 
 if TYPE_CHECKING:
     from forecourt.server import Config
@@ -16,13 +17,14 @@ _LONGEST_LINE: Final = 8 << 20
 @click.option("--data", type=click.Path(file_okay=False), help="Folder of the database (default ./forecourt-data).")
 @click.option("--contract", help="AAP version to speak (default the newest; only without URL).")
 def command(url: str | None, config: str | None, data: str | None, contract: str | None) -> None:
-    """Let a desktop assistant shop, as an MCP server on standard input and output.
+    """Serve a desktop assistant by MCP.
 
-    With URL it passes every message on to that dealer's MCP endpoint; without, it answers from the local data, the demo
-    dealer's unless a configuration says otherwise. The assistant starts it; it ends with its input.
+    The assistant starts it and talks on standard input and output; it ends with its input. With URL, every message is
+    passed on to that dealer's MCP endpoint. Without, it answers from the local data: the demo dealer's, unless a
+    configuration says otherwise.
 
     \b
-    Examples:
+    Example:
       forecourt mcp https://dealer.example.com
       forecourt mcp --config forecourt.toml
     """
@@ -34,7 +36,9 @@ def command(url: str | None, config: str | None, data: str | None, contract: str
     # Standard output is the protocol's: everything else goes to standard error.
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     if url is not None:
-        if config is not None or data is not None or contract is not None:
+        # A configuration from the environment is there for other commands, too, and is no mistake.
+        source = click.get_current_context().get_parameter_source
+        if any(source(name) is ParameterSource.COMMANDLINE for name in ("config", "data", "contract")):
             raise click.UsageError("URL is another dealer's: --config, --data and --contract are about your own")
         asyncio.run(_relay(url))
         return
@@ -43,6 +47,14 @@ def command(url: str | None, config: str | None, data: str | None, contract: str
         asyncio.run(_serve(settings, contract))
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
+
+
+def _input() -> IO[bytes]:
+    """Return standard input without its buffer."""
+    import sys
+
+    unbuffered: IO[bytes] = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+    return unbuffered
 
 
 async def _relay(url: str) -> None:
@@ -55,7 +67,7 @@ async def _relay(url: str) -> None:
         relay = Relay(endpoint_of(url))
     except ValueError as error:
         raise click.UsageError(f"URL: {error}") from None
-    await serve_lines(relay.answer, sys.stdin.buffer, sys.stdout.buffer, _LONGEST_LINE)
+    await serve_lines(relay.answer, _input(), sys.stdout.buffer, _LONGEST_LINE)
 
 
 async def _serve(settings: "Config", contract: str | None) -> None:
@@ -80,6 +92,6 @@ async def _serve(settings: "Config", contract: str | None) -> None:
         return said.body if said.body else None
 
     try:
-        await serve_lines(answer, sys.stdin.buffer, sys.stdout.buffer, settings.server.max_body_bytes)
+        await serve_lines(answer, _input(), sys.stdout.buffer, settings.server.max_body_bytes)
     finally:
         await app.deployment.close()

@@ -16,6 +16,7 @@ from forecourt.server.config import Config
 __all__ = ["Origins", "Refusal"]
 
 _REMEMBERED: Final = 256
+_LONGEST: Final = 300
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
@@ -42,11 +43,17 @@ class Origins:
         if public.netloc:
             self._origins.add(_origin(f"{public.scheme}://{public.netloc}"))
         self._guards_host = bool(public.netloc) or _is_loopback(config.server.host)
-        self.refusal = lru_cache(maxsize=_REMEMBERED)(self._refusal)
-        """`_refusal`, remembered: clients come with few different names."""
+        self._remembered = lru_cache(maxsize=_REMEMBERED)(self._refusal)
+
+    def refusal(self, host: str | None, origin: str | None) -> Refusal | None:
+        """Return why a request with these headers is turned away, None when it is let in.
+
+        Remembered, since clients come with few different names; long ones are not, so that nobody fills the memory.
+        """
+        short = len(host or "") + len(origin or "") <= _LONGEST
+        return self._remembered(host, origin) if short else self._refusal(host, origin)
 
     def _refusal(self, host: str | None, origin: str | None) -> Refusal | None:
-        """Return why a request with these headers is turned away, None when it is let in."""
         if self._guards_host and not self._is_ours(host):
             return Refusal(421, "This server is not reached by that Host; set server.public_url or mcp.allowed_hosts")
         if origin is None or self._may_call(origin, host):

@@ -5,13 +5,14 @@ Source: MCP 2026-07-28 and 2025-11-25, Transports, section "stdio". Only message
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import IO, Final
 
 __all__ = ["serve_lines"]
 
 _AT_ONCE: Final = 16
 """How many messages are answered side by side; more of them wait unread."""
+_CHUNK: Final = 1 << 16
 _TOO_LONG: Final = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"The line is longer than %d bytes"}}'
 
 Answering = Callable[[bytes], Awaitable[bytes | None]]
@@ -20,7 +21,9 @@ Answering = Callable[[bytes], Awaitable[bytes | None]]
 async def serve_lines(answer: Answering, incoming: IO[bytes], outgoing: IO[bytes], longest: int) -> None:
     """Answer every line of `incoming` until it ends, in whatever order the answers come; None is no answer.
 
-    What was begun when the input ends is finished. A line beyond `longest` bytes is passed over and told.
+    `incoming` gives what is there, without a buffer of its own: a thread that waits in one would hold its lock when the
+    process ends, and Python aborts then. What was begun when the input ends is finished. A line beyond `longest` bytes
+    is passed over and told.
     """
     lines: asyncio.Queue[bytes | None] = asyncio.Queue()
     places = threading.Semaphore(_AT_ONCE)
@@ -53,29 +56,35 @@ async def serve_lines(answer: Answering, incoming: IO[bytes], outgoing: IO[bytes
 
 def _read(incoming: IO[bytes], longest: int, places: threading.Semaphore, take: Callable[[bytes | None], None]) -> None:
     """Hand over line after line, each when there is a place for it, and None at the end."""
-    line: bytes | None = b""
-    while line is not None:
-        line = _line(incoming, longest)
-        if line is not None:
-            if not line.strip():
-                continue
-            places.acquire()
-        try:
-            take(line)
-        except RuntimeError:
-            return  # The loop has stopped: nothing is served any more.
-
-
-def _line(incoming: IO[bytes], longest: int) -> bytes | None:
-    """Return the next line, only its beginning where it is too long; None at the end."""
     try:
-        line = incoming.readline(longest + 2)
-        rest = line
-        while rest and not rest.endswith(b"\n"):
-            rest = incoming.readline(longest + 2)
+        for line in _lines(incoming, longest):
+            if line.strip():
+                places.acquire()
+                take(line)
+        take(None)
+    except RuntimeError:
+        return  # The loop has stopped: nothing is served any more.
+
+
+def _lines(incoming: IO[bytes], longest: int) -> Iterator[bytes]:
+    """Yield the lines of the input, of those that are too long the beginning, which is still too long."""
+    line = bytearray()
+    while chunk := _chunk(incoming):
+        *ended, rest = chunk.split(b"\n")
+        for piece in ended:
+            line += piece[: longest + 2 - len(line)]
+            yield bytes(line.rstrip(b"\r"))
+            line.clear()
+        line += rest[: longest + 2 - len(line)]
+    if line:
+        yield bytes(line)
+
+
+def _chunk(incoming: IO[bytes]) -> bytes:
+    try:
+        return incoming.read(_CHUNK) or b""
     except (OSError, ValueError):
-        return None
-    return line.rstrip(b"\r\n") if line else None
+        return b""
 
 
 def _write(outgoing: IO[bytes], message: bytes) -> None:

@@ -27,6 +27,12 @@ def test_an_answer_in_json_is_taken(accept: str | None) -> None:
     assert takes_json(accept)
 
 
+def test_long_headers_are_read_and_not_remembered() -> None:
+    assert takes_json("text/html, " * 1000 + "application/json")
+    assert not takes_json("text/html, " * 1000 + "text/plain")
+    assert not is_json("application/json;" + " " * 1000)
+
+
 @pytest.mark.parametrize("accept", ["", "text/event-stream", "text/html, image/*", "application/jsonx"])
 def test_an_answer_in_json_is_not_taken(accept: str) -> None:
     assert not takes_json(accept)

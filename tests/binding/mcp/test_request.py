@@ -102,6 +102,13 @@ def test_a_request_is_held_against_its_headers() -> None:
         assert raised.value.code == -32020
 
 
+def test_an_absent_header_does_not_equal_a_revision_that_is_null() -> None:
+    meta = {**META, "io.modelcontextprotocol/protocolVersion": None}
+    with pytest.raises(ProtocolError) as raised:
+        check_single(Request(1, "tools/list", {"_meta": meta}, True), {b"mcp-method": "tools/list"})
+    assert raised.value.code == -32020
+
+
 def test_a_request_without_headers_is_held_against_itself_alone() -> None:
     request = read_request(single("tools/list"), single=True)
     assert request is not None

@@ -71,6 +71,7 @@ def test_what_is_switched_off_is_not_in_the_arguments() -> None:
         assert shown["features_any"]["items"]["enum"] == ["sunroof"]
     sort = tools["aap_inventory_search"]["inputSchema"]["properties"]["sort"]["properties"]["field"]
     assert sort["enum"] == ["price", "year"]
+    assert sort.keys() == {"type", "enum", "description"}
 
 
 def test_nothing_to_sort_by_and_no_codes_leave_sort_and_feature_filters_out() -> None:

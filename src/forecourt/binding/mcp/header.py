@@ -25,21 +25,33 @@ HEADERS: Final = (
 NAMED: Final[Mapping[str, str]] = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """Methods whose Mcp-Name header repeats a member of their params."""
 
+_LONGEST: Final = 300
+"""How long a header may be that is remembered."""
+
 _BEGIN: Final = "=?base64?"
 _END: Final = "?="
 
 
-@lru_cache(maxsize=128)
 def is_json(content_type: str | None) -> bool:
     """Tell whether a Content-Type is JSON in UTF-8, the one form of request."""
+    return _is_json(content_type) if len(content_type or "") <= _LONGEST else False
+
+
+def takes_json(accept: str | None) -> bool:
+    """Tell whether an Accept header takes JSON; one that is absent takes everything (RFC 9110 section 12.5.1)."""
+    # What is remembered stays small: nobody fills the memory with headers.
+    return _takes_json(accept) if len(accept or "") <= _LONGEST else _takes_json.__wrapped__(accept)
+
+
+@lru_cache(maxsize=128)
+def _is_json(content_type: str | None) -> bool:
     essence, _, parameters = (content_type or "").partition(";")
     charset = parameters.strip().lower().removeprefix("charset=").strip('"')
     return essence.strip().lower() == "application/json" and charset in ("", "utf-8", "utf8")
 
 
 @lru_cache(maxsize=128)
-def takes_json(accept: str | None) -> bool:
-    """Tell whether an Accept header takes JSON; one that is absent takes everything (RFC 9110 section 12.5.1)."""
+def _takes_json(accept: str | None) -> bool:
     if accept is None:
         return True
     types = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
