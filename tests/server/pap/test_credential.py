@@ -21,7 +21,7 @@ from tests.pap_agent import BASE, PAPAgent, b64, fresh
 from tests.server.pap.dealer import Dealer, agent, open_dealer
 
 from forecourt.binding import Answer
-from forecourt.server.pap.credential import Credentials
+from forecourt.server.pap.credential import _COMPACT, Credentials
 
 PATH = "/api/inventory.search"
 URL = BASE + PATH
@@ -78,7 +78,7 @@ class Pair:
     def both(self, proof: str) -> tuple[Any, Any]:
         """Return what each says of a proof; a Session by its id, a refusal as it travels."""
         known = self.credentials._sessions[hashlib.sha256(self.holder.token.encode()).digest()]
-        if proof.isascii() and self.credentials._plainly_good(known, "POST", URL, proof) is not None:
+        if _COMPACT.fullmatch(proof) and self.credentials._plainly_good(known, "POST", URL, proof) is not None:
             self.quick += 1
         request = CompanyRequest("POST", URL, {"authorization": f"DPoP {self.holder.token}", "dpop": proof})
         ours = check(self.lean, self.credentials, self.holder, proof)
@@ -104,7 +104,7 @@ _CLAIMS = st.fixed_dictionaries(
         "iat": st.one_of(
             _VALUES, st.integers(-70, 70).map(lambda by: int(time.time()) + by), st.just(float(int(time.time())))
         ),
-        "ath": st.one_of(_VALUES, st.just("")),
+        "ath": st.one_of(_VALUES, st.sampled_from(["", "\x80", "\ud800"])),
         "exp": st.one_of(_VALUES, st.sampled_from([1, 4102444800])),
         "nbf": st.one_of(_VALUES, st.sampled_from([1, 4102444800])),
         "nonce": _VALUES,
@@ -173,6 +173,32 @@ def test_a_claim_given_twice_is_read_alike(pair: Pair) -> None:
             signature = b64(jwt.get_algorithm_by_name("ES256").sign(signed.encode(), pair.holder.key))
             ours, theirs = pair.both(f"{signed}.{signature}")
             assert ours == theirs
+
+
+@pytest.mark.parametrize("noise", ["\n", "=", "==", "!", " ", "A", "é"])
+@pytest.mark.parametrize("part", [0, 1, 2])
+def test_a_proof_with_more_in_it_than_belongs_there_is_judged_alike(pair: Pair, noise: str, part: int) -> None:
+    pieces = pair.holder.proof("POST", URL).split(".")
+    for text in (pieces[part] + noise, noise + pieces[part], pieces[part][:9] + noise + pieces[part][9:]):
+        ours, theirs = pair.both(".".join([*pieces[:part], text, *pieces[part + 1 :]]))
+        assert ours == theirs
+
+
+def test_a_proof_that_is_written_otherwise_for_the_same_bytes_is_judged_alike(pair: Pair) -> None:
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    served = 0
+    for last in letters:
+        proof = pair.holder.proof("POST", URL)
+        ours, theirs = pair.both(proof[:-1] + last)
+        assert ours == theirs
+        served += isinstance(ours, str)
+        # A payload is signed as it is written, so it is signed anew.
+        header, payload, _ = pair.holder.proof("POST", URL, more="x" * (served % 3)).split(".")
+        signed = f"{header}.{payload[:-1]}{last}"
+        signature = b64(jwt.get_algorithm_by_name("ES256").sign(signed.encode(), pair.holder.key))
+        ours, theirs = pair.both(f"{signed}.{signature}")
+        assert ours == theirs
+    assert served < 16
 
 
 def test_a_proof_at_the_edge_of_its_time_is_judged_alike(pair: Pair) -> None:

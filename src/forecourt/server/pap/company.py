@@ -165,8 +165,8 @@ class DealerCompany(CompanyService):
     async def _dpop(self, request: CompanyRequest, access_token: str | None = None) -> str:
         try:
             return await super()._dpop(request, access_token)
-        except (ArithmeticError, OSError, ValueError):
-            # The package lets through what its clock makes of an `iat` that no calendar has.
+        except (ArithmeticError, OSError, TypeError, ValueError):
+            # The package lets through what is raised for an `iat` that no calendar has and an `ath` that is not ASCII.
             status = 400 if access_token is None else 401
             raise _RefusedError(status, "invalid_dpop_proof") from None
 

@@ -10,6 +10,7 @@ is made in the shared store in both cases, and the same transaction tells whethe
 import base64
 import binascii
 import hashlib
+import re
 from collections import OrderedDict
 from typing import Any, Final, NamedTuple
 
@@ -36,6 +37,10 @@ _REMEMBERED: Final = 16_384
 _CLAIMS: Final = frozenset({"jti", "htm", "htu", "iat", "ath"})
 _LONGEST_PROOF: Final = 8192
 _SCHEME: Final = "DPoP "
+_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+_LAST: Final = (_LETTERS, "", _LETTERS[::16], _LETTERS[::4])
+"""The letters that base64url may end with, by its length modulo 4."""
+_COMPACT: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 _ES256: Final = ECDSA(SHA256())
 _URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
 
@@ -71,7 +76,7 @@ class Credentials:
         if len(proof) > _LONGEST_PROOF:
             # The package reads proofs of any length; none that an agent needs is so long.
             return self._company.challenge("invalid_dpop_proof")
-        if authorization.startswith(_SCHEME) and proof.isascii():
+        if authorization.startswith(_SCHEME) and _COMPACT.fullmatch(proof):
             token = authorization[len(_SCHEME) :]
             digest = hashlib.sha256(token.encode()).digest()
             known = self._sessions.get(digest)
@@ -160,7 +165,12 @@ class Credentials:
 
 
 def _unpadded(segment: str) -> bytes:
-    """Decode base64url as JOSE writes it: as the package's decoder does, leniently; the signature covers the text."""
+    """Decode base64url without padding, of a text that has nothing but its letters in it.
+
+    Raises ValueError where bits are set that belong to no byte: the same bytes have one text.
+    """
+    if segment[-1] not in _LAST[len(segment) % 4]:
+        raise ValueError
     return binascii.a2b_base64(segment.encode().translate(_URL_SAFE) + b"==")
 
 
