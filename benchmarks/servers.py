@@ -89,14 +89,16 @@ def bare(port: int, answer_file: str) -> None:
     _serve(app, port)
 
 
-def forecourt(port: int, folder: str) -> None:
-    """Serve the demo dealer, as `forecourt serve` does."""
+def forecourt(port: int, folder: str, pap: str = "") -> None:
+    """Serve the demo dealer, as `forecourt serve` does; with `pap` also over PAP, as behind a proxy that speaks TLS."""
     import uvicorn
 
     from forecourt.server import create_app, load
     from forecourt.server.serving import uvicorn_config
 
-    uvicorn.Server(uvicorn_config(create_app(load(None, data=folder, server={"port": port})), port=port)).run()
+    on = {"enabled": True, "domain": "dealer.localhost", "demonstration": True} if pap else {}
+    config = load(None, data=folder, server={"port": port}, pap=on)
+    uvicorn.Server(uvicorn_config(create_app(config), port=port)).run()
 
 
 def a2a_sdk(port: int) -> None:

@@ -53,7 +53,7 @@ _BLOCK: Final = re.compile(r"^<!-- checked: (.+?) -->\n```(\w+)\n(.*?)^```$", re
 _LINK: Final = re.compile(r"\]\(([^)\s]+)\)")
 _ADDRESS: Final = re.compile(r"https?://([A-Za-z0-9.-]+)")
 _HOSTS: Final = re.compile(
-    r"127\.0\.0\.1|(.+\.)?example\.com|autoagentprotocol\.org|a2a-protocol\.org|(docs|www)\.python\.org"
+    r"127\.0\.0\.1|(.+\.)?localhost|(.+\.)?example\.com|autoagentprotocol\.org|a2a-protocol\.org|(docs|www)\.python\.org"
     r"|(datatracker|www)\.ietf\.org|www\.rfc-editor\.org"
 )
 _MACHINE_PATH: Final = re.compile(r"(?<![\w.])/(work|tmp|home|root|usr|opt|Users)/")

@@ -47,6 +47,8 @@ WITHOUT_A_FILE: Final[Mapping[str, str]] = {
     "feed/row.py": "one plain record, which every reader makes",
     "feed/state.py": "feed/test_points.py, points 4 and 5, and the samples",
     "feed/vehicle.py": "feed/test_points.py and feed/test_read.py make every vehicle with it",
+    "store/postgresql/access.py": "store/test_access.py runs over every store",
+    "store/sqlite_access.py": "store/test_access.py runs over every store",
     "store/postgresql/lead.py": "store/ runs one body of tests over every store",
     "store/postgresql/outbox.py": "store/test_outbox.py runs one body of tests over every store",
     "store/sqlite_lead.py": "store/test_leads.py and test_outbox.py run one body of tests over every store",

@@ -7,7 +7,6 @@ binding", sections "Generic envelope" and "Error mapping"; "Errors and retries",
 
 import base64
 import contextlib
-import http.client
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -144,7 +143,7 @@ def _send(server: ServerProcess, request: Mapping[str, Any], exchange: Exchange)
     path = request.get("path", f"{tree}/v{exchange.contract}/a2a").removeprefix(server.base_url)
     headers = {"Content-Type": "application/json", **request.get("headers", {})}
     body = _body(request)
-    connection = http.client.HTTPConnection(server.host, server.port, timeout=_SECONDS)
+    connection = server.connect(_SECONDS)
     with contextlib.closing(connection):
         method = request.get("method", "POST")
         connection.putrequest(method, path, skip_accept_encoding=True)

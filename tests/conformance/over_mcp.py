@@ -132,7 +132,7 @@ def call(server: ServerProcess, path: str, payload: Any, revision: str = _SINGLE
 def _exchange(
     server: ServerProcess, method: str, path: str, headers: Mapping[str, str | None], body: bytes, revision: str
 ) -> Answer:
-    connection = http.client.HTTPConnection(server.host, server.port, timeout=_SECONDS)
+    connection = server.connect(_SECONDS)
     with contextlib.closing(connection):
         sent = {name: value for name, value in headers.items() if value is not None}
         connection.request(method, path, body or None, sent)

@@ -11,9 +11,12 @@ from tests.store.sample import NOW, listing, take_once
 
 from forecourt.model import VehicleReference
 from forecourt.store import (
+    AccessRecord,
+    AccessStore,
     APIKey,
     Delivery,
     FeedState,
+    Mark,
     NewStatus,
     Outbox,
     Outcome,
@@ -74,6 +77,7 @@ def test_closing_finishes_the_work_that_waits(
 
 
 CLAIMED = Delivery("d", "lead_1", "crm", "adf", None, "waiting", 1, 0, NOW, NOW, None, None, "worker-1")
+_RECORD = AccessRecord(b"{}", "v1")
 
 OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "check": lambda store: store.check(),
@@ -110,6 +114,15 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "count_purge": lambda store: store.count_purge(Purge(NOW, NOW, NOW)),
     "sweep": lambda store: store.sweep(NOW, NOW, 10),
     "keep_feed_state": lambda store: store.keep_feed_state(FeedState("feed", NOW, None, None, None, "ok", b"{}")),
+    "access.get": lambda store: store.access.get("session", "s1", NOW),
+    "access.put": lambda store: store.access.put("session", "s1", _RECORD),
+    "access.create": lambda store: store.access.create("session", "s1", _RECORD, NOW),
+    "access.replace": lambda store: store.access.replace("session", "s1", "v0", _RECORD, NOW),
+    "access.take": lambda store: store.access.take("session", "s1", NOW),
+    "access.delete": lambda store: store.access.delete("session", "s1"),
+    "access.records": lambda store: store.access.records("session", NOW, 10),
+    "access.admit": lambda store: store.access.admit([Mark(b"1" * 32, 0)], NOW),
+    "access.forget_expired": lambda store: store.access.forget_expired(NOW, 10),
 }
 
 
@@ -130,4 +143,5 @@ def test_a_store_that_is_not_open_answers_with_a_store_error(
 
 def test_every_operation_of_a_store_is_among_those_tried() -> None:
     methods = {name for name in [*vars(Store), *vars(Outbox)] if not name.startswith("_")}
-    assert methods - {"open", "close"} == set(OPERATIONS)
+    methods |= {f"access.{name}" for name in vars(AccessStore) if not name.startswith("_")}
+    assert methods - {"open", "close", "access"} == set(OPERATIONS)

@@ -1,8 +1,10 @@
 """What other processes do to a store at the same time. Each function is run by its name in a process of its own."""
 
 import asyncio
+import hashlib
 import itertools
 import os
+import random
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
@@ -11,7 +13,7 @@ from typing import Final, TypeVar
 from tests.store.sample import NOW, listing, take_once, take_slot
 
 from forecourt.identifier import sortable_id
-from forecourt.store import LeadTransaction, Secret, Store, StoredListing, open_store
+from forecourt.store import LeadTransaction, Mark, Secret, Store, StoredListing, open_store
 
 __all__ = [
     "PROCESSES",
@@ -21,6 +23,7 @@ __all__ = [
     "import_and_wait",
     "import_without_end",
     "make_secret",
+    "mark_once",
     "migrate",
     "send_key",
     "submit_without_end",
@@ -69,6 +72,23 @@ def ask_for_slot(address: str, begin: float, start: datetime, capacity: int, cli
 
     async def work(store: Store) -> int:
         return sum(await asyncio.gather(*(store.decide_lead(take_slot(start, capacity)) for _ in range(clients))))
+
+    return _with_store(address, begin, work)
+
+
+def mark_once(address: str, begin: float, count: int) -> list[bool]:
+    """Make the same marks as every other process, in an order of one's own; return which were the first."""
+
+    async def work(store: Store) -> list[bool]:
+        marks = [Mark(hashlib.sha256(b"%d" % number).digest(), int(NOW.timestamp()) + 60) for number in range(count)]
+        firsts: dict[int, bool] = {}
+        numbers = list(range(count))
+        random.shuffle(numbers)
+        for start in range(0, count, 20):
+            batch = numbers[start : start + 20]
+            admitted = await store.access.admit([marks[number] for number in batch], NOW)
+            firsts.update((number, found.first) for number, found in zip(batch, admitted, strict=True))
+        return [firsts[number] for number in range(count)]
 
     return _with_store(address, begin, work)
 

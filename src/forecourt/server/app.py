@@ -16,6 +16,7 @@ from forecourt.server.endpoint import A2AEndpoint, Receive, Scope, Send
 from forecourt.server.mcp_endpoint import MCPEndpoint, place_of
 from forecourt.server.origin import Origins
 from forecourt.server.pages import pages
+from forecourt.server.pap import pap_site
 
 __all__ = ["Application", "create_app"]
 
@@ -31,6 +32,7 @@ class Application:
 
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
+        self._pap = pap_site(deployment)
         self._pages: ASGIApp = pages(deployment)
         self._bindings = {version: A2ABinding(contract) for version, contract in deployment.contracts.items()}
         self._toolboxes = {version: Toolbox(contract) for version, contract in deployment.contracts.items()}
@@ -68,6 +70,8 @@ class Application:
             endpoint = endpoints.get(scope["path"])
             if endpoint is not None and (scope["method"] == "POST" or isinstance(endpoint, MCPEndpoint)):
                 await endpoint(scope, receive, send)
+            elif self._pap is not None and (found := self._pap.find(scope["path"], _host(scope))) is not None:
+                await found(scope, receive, send)
             else:
                 await self._pages(scope, receive, send)
         elif scope["type"] == "lifespan":
@@ -86,6 +90,8 @@ class Application:
         gc.freeze()
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        if self._pap is not None:
+            await self._pap.close()
         await self.deployment.close()
         await send({"type": "lifespan.shutdown.complete"})
 

@@ -15,6 +15,7 @@ from forecourt.server.config_environment import apply_environment
 from forecourt.server.config_problem import ConfigError, mistakes
 
 __all__ = [
+    "PAP",
     "Access",
     "Appointments",
     "Config",
@@ -188,6 +189,22 @@ class Leads(_Section, frozen=True):
     """How many deliveries one process makes at a time."""
 
 
+class PAP(_Section, frozen=True):
+    """The Personal Agent Protocol, which needs a domain of one's own and HTTPS."""
+
+    enabled: bool = False
+    domain: Annotated[str, Meta(pattern=r"^([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\.)+[A-Za-z0-9-]+$")] | None = None
+    """The domain at which agents look for `/.well-known/poppy.json`."""
+    allow_agents: tuple[str, ...] = ()
+    """The only agents that are let in, by `client_id`; empty lets everyone in."""
+    deny_agents: tuple[str, ...] = ()
+    """Agents that are not let in, by `client_id`, whatever `allow_agents` says."""
+    demonstration: bool = False
+    """What `forecourt serve --pap-dev` sets: an agent of the demonstration's own is known beforehand."""
+    private_networks: bool = False
+    """Whether agents' metadata may be fetched from loopback and private addresses: for tests alone."""
+
+
 class Config(_Section, frozen=True):
     """A whole configuration. With neither `dealer` nor `dealers` the packaged demo dealer is served."""
 
@@ -203,6 +220,7 @@ class Config(_Section, frozen=True):
     access: Access = Access()
     appointments: Appointments = Appointments()
     leads: Leads = Leads()
+    pap: PAP = PAP()
     data: str = "forecourt-data"
     """The folder of the embedded database."""
     store: str | None = None

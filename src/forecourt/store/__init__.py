@@ -24,6 +24,7 @@ from forecourt.store.outbox import (
     Purged,
     StatusChange,
 )
+from forecourt.store.access import AccessRecord, AccessStore, Admission, Mark
 
 __all__ = [
     "DELIVERED",
@@ -32,6 +33,9 @@ __all__ = [
     "RETIRED_KEPT",
     "WAITING",
     "APIKey",
+    "AccessRecord",
+    "AccessStore",
+    "Admission",
     "Booking",
     "Delivery",
     "FeedState",
@@ -39,6 +43,7 @@ __all__ = [
     "LeadRecord",
     "LeadTransaction",
     "NewDelivery",
+    "Mark",
     "NewLead",
     "NewStatus",
     "Outbox",
@@ -244,6 +249,11 @@ class LeadTransaction(Protocol):
 
 class Store(Outbox, Protocol):
     """The database of a deployment. Any number of processes may share one; methods may be called concurrently."""
+
+    @property
+    def access(self) -> AccessStore:
+        """What access control keeps: Sessions of agents, and what they may use once."""
+        ...
 
     async def open(self) -> None:
         """Connect, and bring the schema up to date under a lock that other processes respect."""

@@ -34,6 +34,7 @@ from forecourt.store import (
 from forecourt.store.comparable import digest, identifiers, retired, time_of, time_text
 from forecourt.store.sqlite_exchange import exchange
 from forecourt.store.sqlite_lead import SQLiteLeads
+from forecourt.store.sqlite_access import SQLiteAccess
 from forecourt.store.statements import migrations, queries
 
 Result = TypeVar("Result")
@@ -59,6 +60,7 @@ class SQLiteStore(SQLiteLeads):
         self._readers: ThreadPoolExecutor | None = None
         self._local = threading.local()
         self._open_connections: list[sqlite3.Connection] = []
+        self.access = SQLiteAccess(self._write, self._read)
 
     # Opening and closing
 

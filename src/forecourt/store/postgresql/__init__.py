@@ -31,6 +31,7 @@ from forecourt.store.statements import migrations, queries
 
 try:
     from forecourt.store.postgresql.outbox import PostgreSQLLeads
+    from forecourt.store.postgresql.access import PostgreSQLAccess
     from forecourt.store.postgresql.session import Connection, Lane, asked, connector, lock_id
 except ModuleNotFoundError as error:
     if error.name != "psycopg":
@@ -72,6 +73,7 @@ class PostgreSQLStore(PostgreSQLLeads):
         self._connect = connector(address)
         self._sql = queries("postgresql")
         self._lanes: dict[str, Lane] = {}
+        self.access = PostgreSQLAccess(self._write, self._read)
 
     # Opening and closing
 
