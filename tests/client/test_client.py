@@ -24,7 +24,15 @@ from tests.client.simulated import (
     rpc_error,
 )
 
-from forecourt.a2a import A2AError, ErrorCode, FailureKind
+from forecourt.a2a import (
+    A2AError,
+    ErrorCode,
+    FailureClass,
+    FailureKind,
+    error_class,
+    from_a2a_error,
+    to_a2a_error,
+)
 from forecourt.client import (
     Client,
     ConsentGrant,
@@ -426,6 +434,29 @@ def test_an_uncertain_outcome_is_cleared_up_by_the_same_key() -> None:
     assert len({json.dumps(payload) for payload in network.payloads}) == 1
 
 
+PAGE_OF_HTML = httpx.Response(200, content=b"<html>", headers={"content-type": "text/html"})
+
+
+@pytest.mark.requirement("ERR-KEY-RECONCILE", "ERR-KEY-NO-ROTATION")
+@pytest.mark.parametrize("nothing", [PAGE_OF_HTML, httpx.Response(500)], ids=["a page", "500"])
+def test_a_lead_without_a_readable_answer_is_asked_after_once_by_its_key(nothing: httpx.Response) -> None:
+    network = Scripted(nothing, message(RECEIPT, "lead.submit"))
+    assert run(network, lead).lead_id == "lead_1"
+    assert network.payloads[0] == network.payloads[1]
+    silent = Scripted(nothing)
+    with pytest.raises(TransportError) as caught:
+        run(silent, lead)
+    submission = submission_of(caught.value)
+    assert submission is not None
+    assert submission.uncertain
+    assert len(silent.posts) == 2
+    # What only reads is not asked again: nobody is the worse for it.
+    reading = Scripted(nothing)
+    with pytest.raises(TransportError):
+        run(reading, lambda dealer: dealer.search())
+    assert len(reading.posts) == 1
+
+
 UNCERTAIN: list[tuple[Any, bool]] = [
     (NEVER, False),
     (httpx.ConnectTimeout("late"), True),
@@ -631,6 +662,15 @@ def test_the_hook_sees_every_try_and_nothing_of_the_shopper() -> None:
     assert tries[0].answer is None
 
 
+def test_a_hook_that_fails_changes_no_outcome(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(seen: Try) -> None:
+        raise RuntimeError(f"disk full while writing {seen}")
+
+    network = Scripted(LOST, message(RECEIPT, "lead.submit"))
+    assert run(network, lead, hook=broken).lead_id == "lead_1"
+    assert [record.getMessage() for record in caplog.records] == ["the hook of a client failed: RuntimeError"] * 2
+
+
 def test_the_hook_sees_bodies_when_it_was_asked_for() -> None:
     tries: list[Try] = []
     network = Scripted(message(RECEIPT, "lead.submit"))
@@ -677,3 +717,45 @@ def test_an_answer_that_cannot_be_read_is_told_as_that_and_not_tried_again(reply
     assert caught.value.kind is FailureKind.UNREADABLE
     assert caught.value.raw is not None
     assert len(network.posts) == 1
+
+
+# What an agent that delegates raises (the conversion table of the A2A error type)
+
+CONVERSIONS: list[tuple[Any, ErrorCode | int, FailureClass]] = [
+    (httpx.ReadTimeout("late"), ErrorCode.INTERNAL_ERROR, FailureClass.TRANSIENT),
+    (NEVER, ErrorCode.INTERNAL_ERROR, FailureClass.TRANSIENT),
+    (LOST, ErrorCode.INTERNAL_ERROR, FailureClass.TRANSIENT),
+    (httpx.PoolTimeout("full"), ErrorCode.INTERNAL_ERROR, FailureClass.TRANSIENT),
+    *[(httpx.Response(each), ErrorCode.INTERNAL_ERROR, FailureClass.TRANSIENT) for each in (429, 502, 503, 504)],
+    (json_answer([]), ErrorCode.INVALID_AGENT_RESPONSE, FailureClass.INTERNAL),
+    (httpx.Response(307), ErrorCode.INTERNAL_ERROR, FailureClass.INTERNAL),
+    (httpx.Response(401), ErrorCode.INTERNAL_ERROR, FailureClass.INTERNAL),
+    (httpx.Response(500), ErrorCode.INTERNAL_ERROR, FailureClass.INTERNAL),
+    (httpx.Response(418), ErrorCode.INTERNAL_ERROR, FailureClass.INTERNAL),
+    (httpx.UnsupportedProtocol("x"), ErrorCode.INTERNAL_ERROR, FailureClass.INTERNAL),
+]
+
+
+@pytest.mark.requirement("A2A-FROM-RETRYABLE", "A2A-FROM-UNREADABLE", "A2A-FROM-OTHER", "A2A-FROM-SAME-JUDGEMENT")
+@pytest.mark.parametrize(("reply", "code", "kind"), CONVERSIONS)
+def test_what_the_client_met_becomes_the_a2a_error_of_the_table(reply: Any, code: int, kind: FailureClass) -> None:
+    network = Scripted(reply)
+    with pytest.raises(TransportError) as caught:
+        run(network, lambda dealer: dealer.search(), retry=RetryPolicy(tries=3))
+    converted = to_a2a_error(caught.value)
+    assert converted.code == code
+    assert error_class(converted) is kind
+    assert converted.message.startswith("downstream A2A call failed: ")
+    assert converted.__cause__ is caught.value
+    # Transient exactly when the client did try again.
+    assert len(network.posts) == (3 if kind is FailureClass.TRANSIENT else 1)
+    assert "data" not in converted.to_wire()
+
+
+@pytest.mark.requirement("A2A-FROM-PROTOCOL", "A2A-TO-CLIENT-ERROR")
+def test_an_error_of_the_protocol_is_passed_on_unchanged() -> None:
+    with pytest.raises(A2AError) as caught:
+        run(Scripted(rpc_error(-32004, [{"a": 1}])), lambda dealer: dealer.search())
+    passed = to_a2a_error(from_a2a_error(caught.value))
+    assert passed == caught.value
+    assert error_class(passed) is FailureClass.INVALID_REQUEST

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -108,6 +110,41 @@ def test_a_lead_without_an_answer_is_doubtful_and_then_cleared_up(
     assert first == second
     # A duplicate without a key would be told as such: this is the first answer again.
     assert receipt.status == "received"
+    assert not place.exists()
+
+
+_BUYER = """
+import sys
+from datetime import UTC, datetime
+import forecourt
+from forecourt.client import ConsentGrant
+with forecourt.connect_sync(sys.argv[1]) as dealer:
+    grant = ConsentGrant("Share my name and email.", ("email",), datetime.now(UTC))
+    customer = {"first_name": "Killed", "last_name": "Buyer", "email": "killed@example.com"}
+    dealer.submit_lead(customer, grant, pending=sys.argv[2])
+"""
+
+
+@pytest.mark.requirement("ERR-KEY-RECONCILE", "ERR-RETRY-LEAD-TIMEOUT")
+def test_a_buyer_that_is_killed_while_it_waits_resumes_its_one_lead(demo: str, tmp_path: Path) -> None:
+    place = tmp_path / "lead.json"
+    with hostile(demo, acts.silence) as server:
+        buyer = subprocess.Popen([sys.executable, "-c", _BUYER, server.url, str(place)])
+        try:
+            end = time.monotonic() + 30
+            while not server.posts:
+                assert buyer.poll() is None
+                assert time.monotonic() < end
+                time.sleep(0.01)
+        finally:
+            buyer.kill()
+            buyer.wait(30)
+        # The dealer has the lead and the buyer is gone; what is left is the file.
+        receipt = run(server, lambda dealer: dealer.resume_lead(place))
+        first, second = (json.loads(request.body)["params"]["message"]["parts"][0]["data"] for request in server.posts)
+    assert first == second
+    assert receipt.status == "received"
+    assert receipt.key == first["idempotency_key"]
     assert not place.exists()
 
 

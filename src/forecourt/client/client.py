@@ -1,6 +1,7 @@
 """The client of one dealer: a method a skill, one loop around every call, and leads that retrying cannot double."""
 
 import inspect
+import logging
 import os
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -27,6 +28,8 @@ __all__ = ["Client", "Credentials", "Settings", "submission_of"]
 
 Credentials = Mapping[str, str] | Callable[[str | None], Mapping[str, str] | Awaitable[Mapping[str, str]]]
 """Headers that prove who the caller is, or what makes them: it gets the dealer's challenge, None before the first."""
+
+_log = logging.getLogger("forecourt.client")
 
 _PAGE_CAP: Final = 1000
 _RESTARTS: Final = 2
@@ -341,7 +344,7 @@ class Client:
         settings, timing = self._settings, self._settings.timing
         began = timing.monotonic()
         attempt, challenge = 0, None
-        activated = authenticated = False
+        activated = authenticated = reconciled = False
         while True:
             attempt += 1
             started = timing.monotonic()
@@ -379,6 +382,12 @@ class Client:
                     failure, attempt, elapsed, headers_back, settings.retry, timing.now(), timing.chance()
                 )
                 wait = decision.seconds if isinstance(decision, Wait) else None
+                if wait is None and submission is not None and not reconciled and _is_unanswered(failure):
+                    # Not tried again for its own sake: the same key tells what became of the lead.
+                    reconciled = True
+                    pause = settings.retry.first_wait
+                    fits = attempt < settings.retry.tries and elapsed + pause < settings.retry.seconds
+                    wait = pause if fits else None
             self._tell(skill_id, attempt, timing.monotonic() - started, request, answer, failure, wait)
             if wait is None:
                 raise failure
@@ -424,23 +433,27 @@ class Client:
         wait: float | None,
     ) -> None:
         hook, bodies = self._settings.hook, self._settings.hook_sees_bodies
-        if hook is not None:
-            hook(
-                Try(
-                    skill_id,
-                    self.contract,
-                    self.binding,
-                    shown(self.endpoint),
-                    attempt,
-                    seconds,
-                    outcome_of(failure),
-                    answer.status if answer else None,
-                    failure.error_id if isinstance(failure, AAPError) else None,
-                    wait,
-                    request if bodies else None,
-                    answer.body if bodies and answer else None,
-                )
-            )
+        if hook is None:
+            return
+        seen = Try(
+            skill_id,
+            self.contract,
+            self.binding,
+            shown(self.endpoint),
+            attempt,
+            seconds,
+            outcome_of(failure),
+            answer.status if answer else None,
+            failure.error_id if isinstance(failure, AAPError) else None,
+            wait,
+            request if bodies else None,
+            answer.body if bodies and answer else None,
+        )
+        try:
+            hook(seen)
+        except Exception as error:
+            # A lead that was accepted must not look lost because somebody's log was full.
+            _log.error("the hook of a client failed: %s", type(error).__name__)
 
     def _dealer(self) -> str:
         scheme, host, port = origin(self.site)
@@ -508,6 +521,15 @@ _SETTLED: Final = frozenset(
     }
 )  # fmt: skip
 """Codes after which the dealer has no lead of this submission; a dealer replays a known key before it checks these."""
+
+
+def _is_unanswered(failure: Exception) -> bool:
+    """Tell whether a dealer took a request and answered it with nothing that can be read: a page, a 500."""
+    return (
+        isinstance(failure, TransportError)
+        and failure.kind in (FailureKind.UNREADABLE, FailureKind.STATUS)
+        and failure.status not in _REFUSED
+    )
 
 
 def _is_last_word(error: AAPError | A2AError | TransportError) -> bool:

@@ -145,6 +145,18 @@ class LosingAnswers(httpx.AsyncHTTPTransport):
         return answer
 
 
+def test_calls_at_once_survive_the_end_of_their_session(tmp_path: Path) -> None:
+    with mcp_dealer(tmp_path, older=True) as dealer:
+
+        async def work(client: Client) -> list[Any]:
+            await client.information()
+            dealer.sessions_end = True
+            return await asyncio.gather(*(client.search(limit=1) for _ in range(8)))
+
+        pages = run(dealer.url, work)
+    assert len({page.vehicles[0].vin for page in pages}) == 1
+
+
 def test_the_newest_revision_is_one_post_a_call(tmp_path: Path) -> None:
     with mcp_dealer(tmp_path) as dealer:
         run(dealer.url, lambda client: client.search(limit=1))

@@ -62,13 +62,16 @@ class MCPCarrier(Carrier):
         if name not in (self._tools or ()):
             raise DealerError(f"this MCP server has no tool {name}", FailureKind.BINDING_MISMATCH)
         params = {"name": name, "arguments": dict(payload)}
+        session = self._session
         try:
             result, answer = await self._request("tools/call", params, headers, end)
         except TransportError as error:
-            if error.status != 404 or self._session is None:
+            if error.status != 404 or session is None:
                 raise
-            # The session is over, so nothing was run: the same call goes into a new one.
-            self._tools = self._session = None
+            # The session is over, so nothing was run: the same call goes into a new one, which another call of this
+            # client may have begun by now.
+            if self._session == session:
+                self._tools = self._session = None
             await self._begin(headers, end)
             result, answer = await self._request("tools/call", params, headers, end)
         if result.get("isError") is True:
