@@ -10,7 +10,7 @@ import functools
 import gzip
 import json
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -51,6 +51,7 @@ class Hostile:
     """What happens to GETs; None is good service."""
     port: int = 0
     requests: list[Request] = field(default_factory=list)
+    serving: list[asyncio.Task[Any]] = field(default_factory=list)
     never: asyncio.Event = field(default_factory=asyncio.Event)
     """What silence waits for."""
 
@@ -66,6 +67,10 @@ class Hostile:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection, one request long."""
+        task = asyncio.current_task()
+        assert task is not None
+        # Kept here, since nothing else holds the task of a connection that its client has left.
+        self.serving.append(task)
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError), contextlib.closing(writer):
             head = await reader.readuntil(b"\r\n\r\n")
             length = next(
@@ -226,13 +231,15 @@ def hostile(upstream: str, *played: Act, card: Act | None = None) -> Iterator[Ho
     def work() -> None:
         with contextlib.suppress(asyncio.CancelledError):
             loop.run_until_complete(task)
-        rest: Sequence[asyncio.Task[Any]] = [each for each in asyncio.all_tasks(loop) if not each.done()]
-        for each in rest:
-            each.cancel()
-        if rest:
-            loop.run_until_complete(asyncio.wait(rest))
-        # Closed transports say so to their sockets in the next turn.
-        loop.run_until_complete(asyncio.sleep(0))
+        # A connection may have been taken whose task begins only now; and closed transports say so to their sockets in
+        # the turn after.
+        for _ in range(5):
+            rest = [each for each in server.serving if not each.done()]
+            for each in rest:
+                each.cancel()
+            if rest:
+                loop.run_until_complete(asyncio.wait(rest))
+            loop.run_until_complete(asyncio.sleep(0))
         loop.close()
 
     thread = threading.Thread(target=work, daemon=True)

@@ -459,7 +459,7 @@ def test_a_lead_without_a_readable_answer_is_asked_after_once_by_its_key(nothing
 
 UNCERTAIN: list[tuple[Any, bool]] = [
     (NEVER, False),
-    (httpx.ConnectTimeout("late"), True),
+    (httpx.ConnectTimeout("late"), False),
     (LOST, True),
     (httpx.RemoteProtocolError("cut"), True),
     (httpx.Response(500), True),

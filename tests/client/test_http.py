@@ -1,6 +1,7 @@
 """Outgoing HTTP over real sockets: one place that opens connections, with a bound on everything."""
 
 import asyncio
+import socket
 import ssl
 import zlib
 from pathlib import Path
@@ -102,6 +103,23 @@ def test_what_waits_for_a_connection_waits_within_its_time(demo: str) -> None:
     assert (first.kind, first.sent) == (FailureKind.TIMEOUT, True)
     assert (second.kind, second.sent) == (FailureKind.TOO_MANY_PENDING, False)
     assert len(server.requests) == 1
+
+
+def test_a_connection_that_is_never_made_has_sent_nothing() -> None:
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        # The queue of a listener that accepts nobody is full after two; the third waits for its connection.
+        waiting = [socket.socket() for _ in range(3)]
+        try:
+            for each in waiting:
+                each.setblocking(False)
+                each.connect_ex(full.getsockname())
+            failure = fails(f"http://127.0.0.1:{full.getsockname()[1]}", seconds=0.3)
+        finally:
+            for each in waiting:
+                each.close()
+    assert (failure.kind, failure.sent) == (FailureKind.TIMEOUT, False)
 
 
 def test_a_proxy_is_used_when_it_is_given() -> None:

@@ -44,6 +44,19 @@ class HttpOptions:
     transport: Any = None
 
 
+class _Progress:
+    """How far a request came, as httpcore's trace tells: what was never sent has certainly changed nothing."""
+
+    def __init__(self) -> None:
+        self.connecting = False
+        self.sending = False
+
+    async def __call__(self, event: str, details: Any) -> None:
+        del details
+        self.connecting = self.connecting or event.startswith("connection.")
+        self.sending = self.sending or event.endswith(".send_request_headers.started")
+
+
 class Http:
     """A pool of connections. It follows no redirect, keeps no cookie, and knows no credential of its own."""
 
@@ -88,16 +101,17 @@ class Http:
 
         Raises TransportError.
         """
+        progress = _Progress()
         try:
             async with asyncio.timeout(seconds):
                 for _ in range(_HOPS + 1):
-                    answer = await self._send("GET", url, headers, None, max_bytes, seconds)
+                    answer = await self._send("GET", url, headers, None, max_bytes, progress)
                     target = urljoin(url, answer.headers.get("location", ""))
                     if answer.status not in _REDIRECTS or origin(target) != origin(url):
                         return answer
                     url = target
         except TimeoutError:
-            raise _too_late(seconds) from None
+            raise self._too_late(seconds, progress) from None
         raise TransportError(FailureKind.BAD_ENDPOINT, "the dealer's redirects do not end", raw=answer)
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes, seconds: float) -> Answer:
@@ -111,23 +125,39 @@ class Http:
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, seconds: float
     ) -> Answer:
         """Send one request, without following anything; `seconds` bound all of it. Raises TransportError."""
+        progress = _Progress()
         try:
             async with asyncio.timeout(seconds):
-                return await self._send(method, url, headers, body, self._options.max_bytes, seconds)
+                return await self._send(method, url, headers, body, self._options.max_bytes, progress)
         except TimeoutError:
-            raise _too_late(seconds) from None
+            raise self._too_late(seconds, progress) from None
+
+    def _too_late(self, seconds: float, progress: "_Progress") -> TransportError:
+        """Return what a call is that ran out of time: waiting for its turn, for a connection, or for the answer."""
+        if self._options.transport is None and not progress.connecting and not progress.sending:
+            message = "too many requests of this client are under way"
+            return TransportError(FailureKind.TOO_MANY_PENDING, message, sent=False)
+        message = f"the dealer did not answer within {seconds:g} seconds"
+        # A transport of the caller's own may not tell how far it came.
+        sent = progress.sending or self._options.transport is not None
+        return TransportError(FailureKind.TIMEOUT, message, sent=sent)
 
     async def _send(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, max_bytes: int, seconds: float
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        max_bytes: int,
+        progress: "_Progress",
     ) -> Answer:
         import httpx
 
         sent = {"User-Agent": _USER_AGENT, "Accept-Encoding": "gzip", **headers}
         client = self.client()
         try:
-            # What is still waiting for a connection shortly before the end was certainly never sent.
-            waiting = httpx.Timeout(None, pool=seconds * 0.9)
-            async with client.stream(method, url, headers=sent, content=body, timeout=waiting) as response:
+            extensions = {"trace": progress}
+            async with client.stream(method, url, headers=sent, content=body, extensions=extensions) as response:
                 found = {name: ", ".join(response.headers.get_list(name)) for name in response.headers}
                 bare = Answer(url, response.status_code, found, b"")
                 if response.is_stream_consumed:
@@ -140,7 +170,8 @@ class Http:
             message = "too many requests of this client are under way"
             raise TransportError(FailureKind.TOO_MANY_PENDING, message, sent=False) from error
         except httpx.TimeoutException as error:
-            raise TransportError(FailureKind.TIMEOUT, "the dealer did not answer in time") from error
+            sent_off = not isinstance(error, httpx.ConnectTimeout)
+            raise TransportError(FailureKind.TIMEOUT, "the dealer did not answer in time", sent=sent_off) from error
         except (httpx.ConnectError, httpx.ProxyError) as error:
             raise TransportError(FailureKind.CONNECTION, "the dealer cannot be reached", sent=False) from error
         except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
@@ -173,7 +204,3 @@ async def _read(chunks: AsyncIterator[bytes], encoding: str, max_bytes: int, bar
             message = f"the answer is longer than {max_bytes} bytes"
             raise TransportError(FailureKind.UNREADABLE, message, raw=bare)
     return b"".join(parts)
-
-
-def _too_late(seconds: float) -> TransportError:
-    return TransportError(FailureKind.TIMEOUT, f"the dealer did not answer within {seconds:g} seconds")
