@@ -68,7 +68,7 @@ def test_all_five_skills_answer_with_whole_numbers(shopped: dict[str, Any]) -> N
     assert shopped["replayed"] == shopped["receipt"]
 
 
-@pytest.mark.requirement("ERR-SDK-VERIFY-CLIENT")
+@pytest.mark.requirement("ERR-SDK-VERIFY-CLIENT", "ERR-SDK-JS-ARRAY")
 def test_validation_consent_and_rate_limit_are_typed_errors_in_full(shopped: dict[str, Any]) -> None:
     validation, consent, throttled = (shopped[name]["aap"] for name in ("validation", "unconsented", "throttled"))
     assert validation["code"] == "SCHEMA_VALIDATION_FAILED"
