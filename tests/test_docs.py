@@ -12,6 +12,7 @@ wire                      the whole of what was kept
 text                      the lines that were kept
 python                    runs by itself
 assistant                 the configuration of an MCP host: an address of ours, or a command that this project has
+shop                      Python that shops at the demo dealer; what it prints is kept
 toml, profile             a configuration, and the dealer's profile beside it, from which an application is made
 ========================  =========================================================================================
 
@@ -153,6 +154,8 @@ def requests_of(page: Path) -> list[tuple[Block, list[str]]]:
         if kind == "curl":
             curl = block.text
             waiting = [*waiting, block.text]
+        elif kind == "shop":
+            waiting = [*waiting, f"python3 - <<'END OF SHOPPING'\n{block.text}END OF SHOPPING\n"]
         elif kind == "request":
             waiting = [_sending(block.text, more)]
         elif kind in ("answer", "error", "wire", "text"):
@@ -185,7 +188,7 @@ def _sending(payload: str, version: str) -> str:
     return f"curl -s {_DEMO}/v{version}/a2a -H 'Content-Type: application/json' -d '{body}'\n"
 
 
-@pytest.mark.parametrize("page", with_blocks("curl", "request"), ids=name_of)
+@pytest.mark.parametrize("page", with_blocks("curl", "request", "shop"), ids=name_of)
 def test_what_a_page_shows_is_what_the_demo_dealer_answers(
     page: Path, server: ServerProcess, tools: Path, tmp_path: Path
 ) -> None:
@@ -197,6 +200,7 @@ def test_what_a_page_shows_is_what_the_demo_dealer_answers(
         for _, lines in shown
     ).replace(_DEMO, server.base_url)
     environment = {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
+    environment |= {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
     run = subprocess.run(
         ["sh", "-eu", "-c", script], cwd=tmp_path, env=environment, capture_output=True, timeout=60, check=False
     )
@@ -275,7 +279,7 @@ def test_the_python_of_a_page_runs(page: Path) -> None:
 
 def test_readme_and_tutorial_are_checked_at_all() -> None:
     kinds = [block.kind.split()[0] for block in blocks(ROOT / "README.md")]
-    assert kinds == ["curl", "answer", "error", "python"]
+    assert kinds == ["shop", "text", "curl", "answer", "error", "python"]
     tutorial = (DOCS / "tutorial.md").read_text(encoding="utf-8")
     assert tutorial.count("```") == 2 * len(blocks(DOCS / "tutorial.md"))
     for skill in ("dealer.information", "inventory.facets", "inventory.search", "inventory.vehicle", "lead.submit"):

@@ -25,6 +25,8 @@ WITHOUT_A_FILE: Final[Mapping[str, str]] = {
     "catalog/walk.py": "test_agent.py walks stocks that change between pages",
     "catalog/words.py": "catalog/test_index_against_reference.py searches by words",
     "cli/_mistake.py": "cli/test_config.py reads every mistake through it",
+    "cli/_shop.py": "every cli/test_*.py of a buyer's command runs through it",
+    "client/carrier/interface.py": "client/carrier/test_a2a.py and test_mcp.py have every answer checked by it",
     "contract/phrase.py": "phrases show only with the violations they are about: contract/test_validation.py",
     "contract/violation.py": "contract/test_validation.py reads what it finds through the one door it has",
     "feed/build.py": "feed/test_points.py, points 13 and 14, and the samples",
@@ -58,6 +60,8 @@ WITHOUT_A_FILE: Final[Mapping[str, str]] = {
 """Module with code -> why it has no test file of its own, and where it is tested."""
 
 OTHER_SUBJECTS: Final[Mapping[str, str]] = {
+    "client/test_client_hostile.py": "client/client.py",
+    "client/test_client_lossy.py": "client/client.py",
     "contract/test_contracts_found_by_name.py": "contract/__init__.py",
     "contract/test_schema_1_1_equals_official.py": "contract/schema/1.1",
     "contract/test_schema_3_1.py": "contract/schema/3.1",
