@@ -88,7 +88,7 @@ async def _serve(settings: "Config", contract: str | None) -> None:
         raise click.ClickException(f"the data cannot be opened: {error}") from None
 
     async def answer(line: bytes) -> bytes | None:
-        said = await endpoint.answer(line, None, "")
+        said = await endpoint.answer(line, None)
         return said.body if said.body else None
 
     try:

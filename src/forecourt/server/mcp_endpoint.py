@@ -1,12 +1,17 @@
 """MCP over HTTP: one POST, one JSON answer, nothing remembered in between; as plain ASGI."""
 
+import re
 from typing import Final
 
+from msgspec import structs
+
 from forecourt import __version__
+from forecourt.a2a import A2AError
 from forecourt.agent import Caller
 from forecourt.binding import Answer
 from forecourt.binding.mcp import HEADERS, MCPBinding, Place
 from forecourt.errors import AAPError
+from forecourt.server.admission import RESOURCE_METADATA
 from forecourt.server.deployment import Deployment
 from forecourt.server.endpoint import (
     BodyRefusedError,
@@ -23,6 +28,7 @@ from forecourt.server.origin import Origins
 
 __all__ = ["MCPEndpoint", "place_of"]
 
+_HOST: Final = re.compile(r"[A-Za-z0-9.\-\[\]:]+")
 _READ: Final = frozenset(HEADERS)
 _METHODS: Final = b"POST, OPTIONS"
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
@@ -67,6 +73,7 @@ class MCPEndpoint:
         self._binding = binding
         self._caller = caller
         self._refusal = origins.refusal
+        self._admission = deployment.admission
         self._max_body = deployment.config.server.max_body_bytes
         self._body_seconds = deployment.config.server.body_seconds
 
@@ -75,6 +82,8 @@ class MCPEndpoint:
         headers = pick(scope["headers"], _READ)
         origin = headers.get(b"origin")
         answer = self._turned_away(headers)
+        if answer is None and self._admission.is_closed and scope["method"] == "POST":
+            answer = await self._without_credential(scope)
         if answer is None:
             if scope["method"] != "POST":
                 answer = _PREFLIGHT if scope["method"] == "OPTIONS" else _NOT_HERE
@@ -86,8 +95,7 @@ class MCPEndpoint:
                 except BodyRefusedError as refusal:
                     answer = self._binding.refuse(refusal.status, refusal.reason)
                 else:
-                    client = scope.get("client")
-                    answer = await self.answer(body, headers, client[0] if client else "")
+                    answer = await self.answer(body, headers, scope)
             if origin is not None:
                 # Let in by `Origins`: its pages may read the answer.
                 answer = _readable_by(answer, origin)
@@ -108,16 +116,55 @@ class MCPEndpoint:
         return body
 
     def _turned_away(self, headers: dict[bytes, str]) -> Answer | None:
-        """Return the refusal of a request that is not looked at, None when it may come in.
-
-        The place for refused credentials, too: 401 with `WWW-Authenticate` naming the protected resource's metadata
-        (RFC 9728), over the body that `MCPBinding.refuse` writes.
-        """
+        """Return the refusal of a request that is not looked at, None when it may come in."""
         refusal = self._refusal(headers.get(b"host"), headers.get(b"origin"))
         return None if refusal is None else self._binding.refuse(refusal.status, refusal.message)
 
-    async def answer(self, body: bytes, headers: dict[bytes, str] | None, client: str) -> Answer:
-        """Answer one message; `headers` is None where it came without any. Status 202 stands for nothing to say."""
+    async def _without_credential(self, scope: Scope) -> Answer | None:
+        """Return the refusal of a request that shows no good credential, where nothing is open to anybody.
+
+        It comes before any message is read, so that a host which connects learns at once to authorize (MCP,
+        "Authorization"); the call itself is looked at again for what its credential opens.
+        """
+        try:
+            await self._admission.identify(scope["headers"])
+        except A2AError as error:
+            return self._refused(error, scope)
+        except AAPError as error:
+            return self._binding.broken(error)
+        return None
+
+    def _refused(self, error: A2AError, scope: Scope) -> Answer:
+        """Return a refusal of credentials: 401 with a challenge that leads to RFC 9728 metadata, or 403."""
+        rejection = error.auth_rejection
+        status = 403 if rejection is None else rejection.http_status
+        answer = self._binding.refuse(status, error.message)
+        if status != 401:
+            return answer
+        challenge = self._admission.challenge(self._metadata_url(scope)).encode("ascii")
+        return structs.replace(
+            answer, headers=(*answer.headers, (b"www-authenticate", challenge)), outcome=error.metric_label
+        )
+
+    def _metadata_url(self, scope: Scope) -> str | None:
+        if not self._admission.has_issuer:
+            return None
+        hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+        named = hosts[0] if hosts and _HOST.fullmatch(hosts[0]) else ""
+        public = self._deployment.config.server.public_url
+        if public is None or named.rpartition(":")[0] in self._deployment.hosts or named in self._deployment.hosts:
+            scheme = scope.get("scheme", "http") if public is None else public.partition(":")[0]
+            public = f"{scheme}://{named}"
+        scheme, _, rest = public.partition("://")
+        host, slash, path = rest.partition("/")
+        # RFC 9728 section 3.1: the well-known part stands between the host and the resource's own path.
+        return f"{scheme}://{host}{RESOURCE_METADATA}{slash}{path}{scope['path']}"
+
+    async def answer(self, body: bytes, headers: dict[bytes, str] | None, scope: Scope | None = None) -> Answer:
+        """Answer one message; `headers` and `scope` are None where it came without any, which asks for no credential.
+
+        Status 202 stands for nothing to say.
+        """
         binding = self._binding
         try:
             call = binding.read(body, headers)
@@ -126,11 +173,19 @@ class MCPEndpoint:
         if isinstance(call, Answer):
             return call
         try:
-            if self._deployment.limit is not None:
-                await self._deployment.limit.check(client)
+            caller = self._caller
+            if scope is not None and self._admission.is_needed:
+                client = scope.get("client")
+                skill = binding.contract.skill_of(call.payload)
+                caller = await self._admission.admit(
+                    scope["headers"], client[0] if client else "", caller, skill.id if skill else None
+                )
             contract = binding.contract
-            reply = await self._deployment.agent.run(contract.read(call.payload), self._caller)
+            reply = await self._deployment.agent.run(contract.read(call.payload), caller)
             return binding.write(call, *contract.pieces(reply))
+        except A2AError as error:
+            assert scope is not None
+            return self._refused(error, scope)
         except AAPError as error:
             return binding.fail(call, error)
         except Exception as error:
@@ -139,4 +194,5 @@ class MCPEndpoint:
 
 def _readable_by(answer: Answer, origin: str) -> Answer:
     allowed = (b"access-control-allow-origin", origin.encode("latin-1"))
-    return Answer(answer.status, (*answer.headers, allowed, (b"vary", b"Origin")), answer.body)
+    exposed = (b"access-control-expose-headers", b"www-authenticate")
+    return structs.replace(answer, headers=(*answer.headers, allowed, exposed, (b"vary", b"Origin")))

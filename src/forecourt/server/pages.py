@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from forecourt.contract import Contract, default_version
+from forecourt.server.admission import RESOURCE_METADATA
 from forecourt.server.cards import card
 from forecourt.server.deployment import Deployment
 from forecourt.store import StoreError
@@ -30,6 +31,7 @@ def pages(deployment: Deployment) -> Starlette:
         Route("/healthz", site.healthz),
         Route("/readyz", site.readyz),
         Route("/schemas/{version}/{file:path}", site.schema),
+        Route(RESOURCE_METADATA + "{resource:path}", site.resource_metadata),
     ]
     for prefix in ("", "/dealers/{dealer_id}"):
         routes.append(Route(prefix or "/", site.person))
@@ -84,6 +86,24 @@ class _Site:
             "application/json",
             _CARD_SECONDS,
         )
+
+    async def resource_metadata(self, request: Request) -> Response:
+        """Say which authorization server gives tokens for the MCP endpoint that the path ends with."""
+        path = request.path_params["resource"]
+        base = self._base(request)
+        prefix = "/" + base.partition("://")[2].partition("/")[2]
+        place = path.removeprefix(prefix.rstrip("/"))
+        parts = place.split("/")
+        seller = parts[2] if parts[1:2] == ["dealers"] and len(parts) > 3 else None
+        known = seller is None or (
+            seller in self._deployment.sellers and request.url.hostname not in self._deployment.hosts
+        )
+        metadata = None
+        if known and place.endswith("/mcp"):
+            metadata = self._deployment.admission.resource_metadata(base + place, self._deployment.name)
+        if metadata is None:
+            return _not_found(request)
+        return _cached(request, metadata, "application/json", _CARD_SECONDS)
 
     async def retired_card(self, request: Request) -> Response:
         """Name the path that agents of A2A 1.0 are found at."""

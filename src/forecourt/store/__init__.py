@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Protocol, TypeVar
 
 from forecourt.model import VehicleReference
+from forecourt.store.access import AccessRecord, AccessStore, Admission, Mark
 from forecourt.store.outbox import (
     DELIVERED,
     PARKED,
@@ -24,7 +25,6 @@ from forecourt.store.outbox import (
     Purged,
     StatusChange,
 )
-from forecourt.store.access import AccessRecord, AccessStore, Admission, Mark
 
 __all__ = [
     "DELIVERED",
@@ -42,8 +42,8 @@ __all__ = [
     "InventoryChange",
     "LeadRecord",
     "LeadTransaction",
-    "NewDelivery",
     "Mark",
+    "NewDelivery",
     "NewLead",
     "NewStatus",
     "Outbox",

@@ -32,9 +32,9 @@ from forecourt.store import (
     StoreError,
 )
 from forecourt.store.comparable import digest, identifiers, retired, time_of, time_text
+from forecourt.store.sqlite_access import SQLiteAccess
 from forecourt.store.sqlite_exchange import exchange
 from forecourt.store.sqlite_lead import SQLiteLeads
-from forecourt.store.sqlite_access import SQLiteAccess
 from forecourt.store.statements import migrations, queries
 
 Result = TypeVar("Result")

@@ -79,8 +79,8 @@ class OperationEndpoint:
         if scope["method"] != "POST":
             return refuse(405, "method_not_allowed", "Every operation is a POST.", allow="POST")
         try:
-            if self._deployment.limit is not None:
-                await self._deployment.limit.check(session.client_id)
+            skill = None if self._skill is None else self._skill.id
+            await self._deployment.admission.limit.check(f"agent:{session.client_id}", skill)
             return await self._run(session, headers, body)
         except AAPError as error:
             return self._binding.fail(error)

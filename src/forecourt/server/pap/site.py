@@ -165,8 +165,7 @@ class PAPSite:
             return refuse(400, "invalid_request", f"Send one form ({_FORM}, UTF-8) with each field once.")
         client = scope.get("client")
         try:
-            if self._deployment.limit is not None:
-                await self._deployment.limit.check(client[0] if client else "")
+            await self._deployment.admission.limit.check(client[0] if client else "")
         except AAPError as error:
             told = self._binding.fail(error)
             wait = dict(told.headers)[b"retry-after"].decode()
@@ -181,7 +180,7 @@ def _known_agents(config: Config) -> dict[str, tuple[dict[str, Any], dict[str, A
     try:
         return prepare(Path(config.data)).known_agents
     except OSError as error:
-        raise ConfigError(f"pap.demonstration: its folder cannot be used ({error.strerror})") from error
+        raise ConfigError(f"its folder cannot be used ({error.strerror})", "pap", "demonstration") from error
 
 
 def _is_form(body: bytes) -> bool:

@@ -30,8 +30,8 @@ from forecourt.store.staging import batches
 from forecourt.store.statements import migrations, queries
 
 try:
-    from forecourt.store.postgresql.outbox import PostgreSQLLeads
     from forecourt.store.postgresql.access import PostgreSQLAccess
+    from forecourt.store.postgresql.outbox import PostgreSQLLeads
     from forecourt.store.postgresql.session import Connection, Lane, asked, connector, lock_id
 except ModuleNotFoundError as error:
     if error.name != "psycopg":
