@@ -5,7 +5,8 @@
     python -m benchmarks.import_speed --memory            a file ten times as large as the memory it may take
 
 Each import runs in a process of its own, whose peak memory is what the system says of it (`ru_maxrss`). A feed is
-imported three times: into an empty store, once more unchanged, and with a new price on every tenth row. With
+imported three times: into an empty store, once more unchanged, and with a new price on every tenth row. Processor time
+is counted for the process that stores the rows, and for the one that it starts to read them, start included. With
 `--memory` the process may take a fixed amount of address space (`RLIMIT_AS`) beyond what it has once the modules are
 loaded and the store is open, and the file is at least ten times that amount; it must be imported all the same.
 What is limited is what the import adds, not the whole process. A process that it starts to read the file inherits the
@@ -120,6 +121,12 @@ def _held() -> int:
     return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def _used(whose: int) -> float:
+    """Return the processor time of this process, or of those that it started and that have ended, in seconds."""
+    usage = resource.getrusage(whose)
+    return usage.ru_utime + usage.ru_stime
+
+
 def run_once(source: str, address: str, allowance_mib: int) -> None:
     """Import one file in this process and print what it took as JSON; `allowance_mib` 0 is without a limit."""
     from forecourt.lead.seller import Seller
@@ -137,9 +144,11 @@ def run_once(source: str, address: str, allowance_mib: int) -> None:
         if allowance_mib:
             limited = _held() + allowance_mib * _MIB
             resource.setrlimit(resource.RLIMIT_AS, (limited, limited))
+        used = _used(resource.RUSAGE_SELF), _used(resource.RUSAGE_CHILDREN)
         begun = time.perf_counter()
         report = await import_feed(store, seller, Path(source), Feed(source=source), Vocabulary.packaged())
         seconds = time.perf_counter() - begun
+        own, workers = _used(resource.RUSAGE_SELF) - used[0], _used(resource.RUSAGE_CHILDREN) - used[1]
         await store.close()
         return {
             "rows": report.rows,
@@ -148,6 +157,8 @@ def run_once(source: str, address: str, allowance_mib: int) -> None:
             "changed": report.changed,
             "unchanged": report.unchanged,
             "seconds": seconds,
+            "own_seconds": own,
+            "worker_seconds": workers,
             "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             "child_mib": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024,
             "limit_mib": limited / _MIB,
@@ -177,6 +188,8 @@ def speed(folder: Path, rows: int, address: str) -> None:
         found = measured(source, address)
         print(
             f"{name:<16} {found['rows'] / found['seconds']:>8,.0f} rows/s  {found['seconds']:6.1f} s  "
+            f"CPU per row: worker {found['worker_seconds'] / found['rows'] * 1e6:.0f} \u00b5s, "
+            f"main process {found['own_seconds'] / found['rows'] * 1e6:.0f} \u00b5s  "
             f"peak {found['peak_mib']:.0f} MiB ({found['before_mib']:.0f} before), "
             f"its worker {found['child_mib']:.0f} MiB  "
             f"added {found['added']}, changed {found['changed']}, unchanged {found['unchanged']}"

@@ -93,7 +93,9 @@ class _Connection(asyncio.Protocol):
             self.closed.set_result(None)
 
 
-async def _run(port: int, requests: Sequence[bytes], connections: int, seconds: float) -> Measured:
+async def _run(
+    port: int, requests: Sequence[bytes], connections: int, seconds: float, total: int | None = None
+) -> Measured:
     loop = asyncio.get_running_loop()
     latencies: list[float] = []
     failures = sent = 0
@@ -101,7 +103,7 @@ async def _run(port: int, requests: Sequence[bytes], connections: int, seconds: 
 
     def next_request() -> bytes | None:
         nonlocal sent
-        if time.perf_counter() >= ends:
+        if time.perf_counter() >= ends or sent == total:
             return None
         sent += 1
         return requests[sent % len(requests)]
@@ -121,8 +123,10 @@ async def _run(port: int, requests: Sequence[bytes], connections: int, seconds: 
     return Measured(len(latencies), failures, time.perf_counter() - began, latencies)
 
 
-def measure(port: int, requests: Sequence[bytes], *, connections: int, seconds: float) -> Measured:
-    """Send `requests` in turn over so many connections for so long, and return what was seen."""
+def measure(
+    port: int, requests: Sequence[bytes], *, connections: int, seconds: float, total: int | None = None
+) -> Measured:
+    """Send `requests` in turn over so many connections for so long, `total` at most, and return what was seen."""
     import uvloop
 
-    return uvloop.run(_run(port, requests, connections, min(seconds, _LONGEST_SECONDS / 2)))
+    return uvloop.run(_run(port, requests, connections, min(seconds, _LONGEST_SECONDS / 2), total))

@@ -89,14 +89,16 @@ def bare(port: int, answer_file: str) -> None:
     _serve(app, port)
 
 
-def forecourt(port: int, folder: str) -> None:
-    """Serve the demo dealer, as `forecourt serve` does."""
+def forecourt(port: int, folder: str, pap: str = "") -> None:
+    """Serve the demo dealer, as `forecourt serve` does; with `pap` also over PAP, as behind a proxy that speaks TLS."""
     import uvicorn
 
     from forecourt.server import create_app, load
     from forecourt.server.serving import uvicorn_config
 
-    uvicorn.Server(uvicorn_config(create_app(load(None, data=folder, server={"port": port})), port=port)).run()
+    on = {"enabled": True, "domain": "dealer.localhost", "demonstration": True} if pap else {}
+    config = load(None, data=folder, server={"port": port}, pap=on)
+    uvicorn.Server(uvicorn_config(create_app(config), port=port)).run()
 
 
 def a2a_sdk(port: int) -> None:
@@ -152,6 +154,60 @@ def a2a_sdk(port: int) -> None:
     _serve(Starlette(routes=create_jsonrpc_routes(handler, "/a2a")), port)
 
 
+def mcp_sdk(port: int) -> None:
+    """Serve the same search as a tool of the official MCP SDK's low-level server: stateless, JSON answers."""
+    import contextlib
+    import datetime
+    from collections.abc import AsyncIterator
+
+    import mcp_types as types
+    import msgspec
+    from mcp.server.lowlevel import Server
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+    from starlette.applications import Starlette
+    from starlette.routing import Mount
+
+    from forecourt.catalog import Catalog, Listing
+    from forecourt.contract.v1_1 import read_filters, read_sort
+    from forecourt.demo import stock
+    from forecourt.server.deployment import stored
+    from forecourt.vocabulary import Vocabulary
+
+    today = datetime.datetime.now(datetime.UTC).date()
+    rows = stored(stock.listings(today), Vocabulary.packaged())
+    catalog = Catalog.build(Listing(row.listing_id, row.dealer_id, row.body) for row in rows)
+    tool = types.Tool(name="aap_inventory_search", input_schema={"type": "object"})
+
+    async def list_tools(_: Any, __: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[tool])
+
+    async def call_tool(_: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        asked = params.arguments or {}
+        page = catalog.search(read_filters(asked.get("filters")), read_sort(asked.get("sort")), limit=20)
+        vehicles = [msgspec.json.decode(body) for body in page.listings]
+        data = {"total": page.total, "limit": 20, "vehicles": vehicles}
+        found = {"type": "inventory.search.response", "data": data}
+        text = types.TextContent(type="text", text=msgspec.json.encode(found).decode())
+        return types.CallToolResult(content=[text], structured_content=found)
+
+    server: Server[Any] = Server(
+        "benchmark",
+        version="1",
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        # Without it every call lists the tools once more, to look for headers in their schemas.
+        get_tool_input_schema=lambda _: tool.input_schema,
+    )
+    sessions = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with sessions.run():
+            yield
+
+    _serve(Starlette(routes=[Mount("/", app=sessions.handle_request)], lifespan=lifespan), port)
+
+
 def answer_of(port: int, path: str, body: bytes, headers: dict[str, str]) -> bytes:
     """Return what a server answers to one request."""
     request = urllib.request.Request(
@@ -168,5 +224,10 @@ def temporary_folder() -> tempfile.TemporaryDirectory[str]:
 
 
 if __name__ == "__main__":
-    servers: dict[str, Callable[..., None]] = {"bare": bare, "forecourt": forecourt, "a2a_sdk": a2a_sdk}
+    servers: dict[str, Callable[..., None]] = {
+        "bare": bare,
+        "forecourt": forecourt,
+        "a2a_sdk": a2a_sdk,
+        "mcp_sdk": mcp_sdk,
+    }
     servers[sys.argv[1]](int(sys.argv[2]), *sys.argv[3:])

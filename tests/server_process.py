@@ -1,8 +1,10 @@
 """Real dealer agents for tests: server processes with a folder of their own, started once each and stopped in peace.
 
 A configuration is named: "demo" is `forecourt serve` without any, another name is a TOML file among the
-configurations of the tests. Where a file of the same name with the suffix .sql stands beside it, it is run on the
-server's database once the server is ready: that is how a broken database is had.
+configurations of the tests. What follows an @ makes it another server of that configuration; one
+@pap runs as the demonstration of PAP. Where a file of the same
+name with the suffix .sql stands beside the configuration, it is run on the server's database once the server is ready:
+that is how a broken database is had.
 """
 
 import contextlib
@@ -10,6 +12,7 @@ import http.client
 import re
 import signal
 import sqlite3
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -38,7 +41,7 @@ _PEACEFUL: Final = (0, -signal.SIGTERM)
 _START_SECONDS: Final = 30
 _STOP_SECONDS: Final = 15
 _POLL_SECONDS: Final = 0.05
-_ADDRESS: Final = re.compile(r" at http://([^:\s]+):(\d+)$", re.MULTILINE)
+_ADDRESS: Final = re.compile(r" at https?://([^:\s]+):(\d+)$", re.MULTILINE)
 
 
 @dataclass(slots=True)
@@ -47,6 +50,8 @@ class ServerProcess:
 
     folder: Path
     config: Path | None = None
+    pap: bool = False
+    """Whether it runs as the demonstration of PAP, over TLS."""
     started_on: date = field(init=False)
     """The UTC day of the start, from which the demo stock counts its dates back."""
     host: str = field(init=False, default="")
@@ -57,6 +62,7 @@ class ServerProcess:
     def __post_init__(self) -> None:
         """Start the process; `wait` returns when it serves."""
         chosen = [] if self.config is None else ["--config", str(self.config)]
+        chosen += ["--pap-dev"] if self.pap else []
         command = [sys.executable, "-c", _COMMAND, "serve", "--port", "0", *chosen]
         self.started_on = datetime.now(UTC).date()
         with self._output("stdout").open("wb") as out, self._output("stderr").open("wb") as err:
@@ -67,7 +73,7 @@ class ServerProcess:
     @property
     def base_url(self) -> str:
         """The address of the server, without a trailing slash."""
-        return f"http://{self.host}:{self.port}"
+        return f"{'https' if self.pap else 'http'}://{self.host}:{self.port}"
 
     @property
     def database(self) -> Path:
@@ -78,6 +84,11 @@ class ServerProcess:
     def log(self) -> str:
         """What the server has said on standard error so far."""
         return self._output("stderr").read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
 
     def wait(self) -> None:
         """Return when /readyz says so; RuntimeError with the log when it does not in time."""
@@ -91,6 +102,13 @@ class ServerProcess:
                 self._ready = self._says_ready()
             if not self._ready:
                 time.sleep(_POLL_SECONDS)
+
+    def connect(self, seconds: float) -> http.client.HTTPConnection:
+        """Return a connection to the server, not yet opened; over TLS where it speaks that."""
+        if not self.pap:
+            return http.client.HTTPConnection(self.host, self.port, timeout=seconds)
+        trusted = ssl.create_default_context(cafile=self.folder / "data" / "pap-dev" / "ca.pem")
+        return http.client.HTTPSConnection(self.host, self.port, timeout=seconds, context=trusted)
 
     def end(self) -> None:
         """Ask the process to end by SIGTERM, as an operator would; `stop` waits for it."""
@@ -106,7 +124,7 @@ class ServerProcess:
             return self._process.wait()
 
     def _says_ready(self) -> bool:
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=_START_SECONDS)
+        connection = self.connect(_START_SECONDS)
         with contextlib.closing(connection):
             try:
                 connection.request("GET", "/readyz")
@@ -116,6 +134,14 @@ class ServerProcess:
 
     def _output(self, stream: str) -> Path:
         return self.folder / f"{stream}.txt"
+
+
+_PAP: Final = "@pap"
+
+
+def _config(name: str) -> Path | None:
+    configuration = name.partition("@")[0]
+    return None if configuration == DEMO else CONFIGS / f"{configuration}.toml"
 
 
 class ServerFarm:
@@ -130,10 +156,10 @@ class ServerFarm:
         """Start the servers of these names side by side, without waiting for them."""
         for name in names:
             if name not in self._servers:
-                config = None if name == DEMO else CONFIGS / f"{name}.toml"
+                config = _config(name)
                 folder = self._folder / name
                 folder.mkdir()
-                self._servers[name] = ServerProcess(folder, config)
+                self._servers[name] = ServerProcess(folder, config, name.endswith(_PAP))
                 self._waiting.add(name)
 
     def get(self, name: str) -> ServerProcess:
@@ -142,8 +168,8 @@ class ServerFarm:
         server = self._servers[name]
         if name in self._waiting:
             server.wait()
-            script = CONFIGS / f"{name}.sql"
-            if script.is_file():
+            config = _config(name)
+            if config is not None and (script := config.with_suffix(".sql")).is_file():
                 with contextlib.closing(sqlite3.connect(server.database)) as database:
                     database.executescript(script.read_text(encoding="utf-8"))
             self._waiting.discard(name)

@@ -11,6 +11,8 @@ error                     the `aap.error` of what was kept, in the envelope of e
 wire                      the whole of what was kept
 text                      the lines that were kept
 python                    runs by itself
+assistant                 the configuration of an MCP host: an address of ours, or a command that this project has
+shop                      Python that shops at the demo dealer; what it prints is kept
 toml, profile             a configuration, and the dealer's profile beside it, from which an application is made
 ========================  =========================================================================================
 
@@ -41,6 +43,7 @@ from forecourt.contract import Offer, contract_class, versions
 from forecourt.errors import CODES, AAPError
 from forecourt.model import Capabilities
 from forecourt.server import Config, create_app, load
+from forecourt.server.destinations import COMMON_KEYS
 
 ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = ROOT / "src" / "forecourt"
@@ -51,7 +54,7 @@ _BLOCK: Final = re.compile(r"^<!-- checked: (.+?) -->\n```(\w+)\n(.*?)^```$", re
 _LINK: Final = re.compile(r"\]\(([^)\s]+)\)")
 _ADDRESS: Final = re.compile(r"https?://([A-Za-z0-9.-]+)")
 _HOSTS: Final = re.compile(
-    r"127\.0\.0\.1|(.+\.)?example\.com|autoagentprotocol\.org|a2a-protocol\.org|(docs|www)\.python\.org"
+    r"127\.0\.0\.1|(.+\.)?localhost|(.+\.)?example\.com|autoagentprotocol\.org|a2a-protocol\.org|(docs|www)\.python\.org"
     r"|(datatracker|www)\.ietf\.org|www\.rfc-editor\.org"
 )
 _MACHINE_PATH: Final = re.compile(r"(?<![\w.])/(work|tmp|home|root|usr|opt|Users)/")
@@ -151,6 +154,8 @@ def requests_of(page: Path) -> list[tuple[Block, list[str]]]:
         if kind == "curl":
             curl = block.text
             waiting = [*waiting, block.text]
+        elif kind == "shop":
+            waiting = [*waiting, f"python3 - <<'END OF SHOPPING'\n{block.text}END OF SHOPPING\n"]
         elif kind == "request":
             waiting = [_sending(block.text, more)]
         elif kind in ("answer", "error", "wire", "text"):
@@ -165,7 +170,7 @@ def requests_of(page: Path) -> list[tuple[Block, list[str]]]:
             assert waiting, f"{name_of(page)}:{block.line}: no request stands above"
             shown.append((block, waiting))
             waiting = []
-        elif kind not in ("python", "toml", "profile"):
+        elif kind not in ("python", "toml", "profile", "assistant"):
             raise AssertionError(f"{name_of(page)}:{block.line}: no such kind: {kind}")
     assert not waiting, f"{name_of(page)}: the last request has no answer"
     return shown
@@ -183,7 +188,7 @@ def _sending(payload: str, version: str) -> str:
     return f"curl -s {_DEMO}/v{version}/a2a -H 'Content-Type: application/json' -d '{body}'\n"
 
 
-@pytest.mark.parametrize("page", with_blocks("curl", "request"), ids=name_of)
+@pytest.mark.parametrize("page", with_blocks("curl", "request", "shop"), ids=name_of)
 def test_what_a_page_shows_is_what_the_demo_dealer_answers(
     page: Path, server: ServerProcess, tools: Path, tmp_path: Path
 ) -> None:
@@ -195,6 +200,7 @@ def test_what_a_page_shows_is_what_the_demo_dealer_answers(
         for _, lines in shown
     ).replace(_DEMO, server.base_url)
     environment = {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
+    environment |= {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
     run = subprocess.run(
         ["sh", "-eu", "-c", script], cwd=tmp_path, env=environment, capture_output=True, timeout=60, check=False
     )
@@ -273,7 +279,7 @@ def test_the_python_of_a_page_runs(page: Path) -> None:
 
 def test_readme_and_tutorial_are_checked_at_all() -> None:
     kinds = [block.kind.split()[0] for block in blocks(ROOT / "README.md")]
-    assert kinds == ["curl", "answer", "error", "python"]
+    assert kinds == ["shop", "text", "curl", "answer", "error", "python"]
     tutorial = (DOCS / "tutorial.md").read_text(encoding="utf-8")
     assert tutorial.count("```") == 2 * len(blocks(DOCS / "tutorial.md"))
     for skill in ("dealer.information", "inventory.facets", "inventory.search", "inventory.vehicle", "lead.submit"):
@@ -400,6 +406,9 @@ def settings(struct: msgspec.inspect.StructType, prefix: str = "") -> Iterator[t
         if isinstance(kind, msgspec.inspect.VarTupleType) and isinstance(kind.item_type, msgspec.inspect.StructType):
             yield from settings(kind.item_type, f"{prefix}{field.encode_name}[].")
             continue
+        if isinstance(kind, msgspec.inspect.VarTupleType) and isinstance(kind.item_type, msgspec.inspect.DictType):
+            yield f"{prefix}{field.encode_name}", "list of tables", "none"
+            continue
         default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
         text = "required" if field.required else "none" if default is None else f"`{json.dumps(default)}`"
         yield f"{prefix}{field.encode_name}", " or ".join(_TYPES[type(each)] for each in kinds), text
@@ -424,6 +433,23 @@ def test_the_example_configuration_makes_an_application(tmp_path: Path) -> None:
     assert "charge_port" not in application.deployment.capabilities.filters
 
 
+def test_the_configurations_of_assistants_lead_to_a_dealer() -> None:
+    found = [block.text for block in blocks(DOCS / "how-to" / "add-to-an-assistant.md") if block.kind == "assistant"]
+    assert len(found) == 5
+    context = click.Context(main)
+    for text in found:
+        (servers,) = json.loads(text).values()
+        (entry,) = servers.values()
+        if "url" in entry:
+            assert entry["url"].endswith("/mcp")
+            continue
+        assert entry["command"] == "forecourt"
+        name, *arguments = entry["args"]
+        command = main.get_command(context, name)
+        assert command is not None
+        assert command.make_context(name, arguments).params
+
+
 def test_every_command_and_option_is_documented() -> None:
     page = (DOCS / "reference" / "command-line.md").read_text(encoding="utf-8")
     context = click.Context(main)
@@ -437,6 +463,17 @@ def test_every_command_and_option_is_documented() -> None:
         assert command is not None
         for parameter in command.params:
             assert any(f"`{option}`" in section for option in parameter.opts), f"forecourt {name} {parameter.opts}"
+        for inner in command.commands.values() if isinstance(command, click.Group) else ():
+            _, heading, part = section.partition(f"\n### `forecourt {name} {inner.name}`\n")
+            part = part.partition("\n### ")[0] if heading else section
+            assert str(inner.name) in section, f"forecourt {name} {inner.name}"
+            for option in (each for each in inner.params if isinstance(each, click.Option)):
+                assert f"`{option.opts[0]}`" in part, f"forecourt {name} {inner.name} {option.opts}"
+                assert option.help, f"forecourt {name} {inner.name} {option.opts}"
+
+
+def test_the_keys_that_every_target_has_are_documented() -> None:
+    assert table("reference/delivery.md", "common key").keys() == set(COMMON_KEYS)
 
 
 # Links and words
@@ -477,10 +514,11 @@ def test_a_page_names_only_public_places(page: Path) -> None:
     assert not _MACHINE_PATH.search(text)
 
 
-def test_decisions_are_numbered_without_gaps_and_have_their_three_parts() -> None:
+def test_decisions_are_numbered_as_their_files_and_have_their_three_parts() -> None:
     records = sorted((DOCS / "decisions").glob("0*.md"))
-    for number, record in enumerate(records, 1):
+    assert len({record.name[:4] for record in records}) == len(records), "two decisions have one number"
+    for record in records:
         text = record.read_text(encoding="utf-8")
-        assert text.startswith(f"# {number:04d} "), record.name
+        assert text.startswith(f"# {record.name[:4]} "), record.name
         for part in ("**Context.**", "**Decision.**", "**Consequence.**"):
             assert text.count(part) == 1, record.name

@@ -5,6 +5,7 @@ from typing import Any, assert_type
 
 import forecourt
 from forecourt import AAPError, Config, Problem, a2a, create_app
+from forecourt.client import SearchPage, SyncClient
 from forecourt.server import Application, ConfigError, load
 
 
@@ -38,6 +39,22 @@ def application(path: str) -> Application:
     assert_type(config.server.port, int)
     assert_type(create_app(), Application)
     return create_app(config)
+
+
+async def shopping(url: str) -> int | float | None:
+    """Find a dealer and a car."""
+    async with forecourt.connect(url, contract="3.1") as dealer:
+        page = await dealer.search(make="Honda", limit=1)
+        assert_type(page, SearchPage)
+        async for car in dealer.search_all(make="Honda"):
+            assert_type(car.title, str)
+    with forecourt.connect_sync(url) as waiting:
+        assert_type(waiting, SyncClient)
+        try:
+            return waiting.vehicle("1G1FY6SW1NA000493").price
+        except forecourt.TransportError as error:
+            assert_type(error.status, int | None)
+            return None
 
 
 assert_type(forecourt.__version__, str)

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from forecourt import a2a
+    from forecourt.client import TransportError, connect, connect_sync
     from forecourt.errors import AAPError, Problem
     from forecourt.server import Config, create_app
 
-__all__ = ["AAPError", "Config", "Problem", "__version__", "a2a", "create_app"]
+__all__ = [
+    "AAPError", "Config", "Problem", "TransportError", "__version__", "a2a", "connect", "connect_sync", "create_app",
+]  # fmt: skip
 
 __version__ = "0.1.0"
 
@@ -18,6 +21,9 @@ _HOMES = {
     "AAPError": "forecourt.errors",
     "Config": "forecourt.server",
     "Problem": "forecourt.errors",
+    "TransportError": "forecourt.client",
+    "connect": "forecourt.client",
+    "connect_sync": "forecourt.client",
     "create_app": "forecourt.server",
 }
 

@@ -18,6 +18,7 @@ from forecourt.catalog import Catalog, Listing, Walk
 from forecourt.cursor import Cursors, Standing, invalid_cursor
 from forecourt.errors import CODES, AAPError, Problem
 from forecourt.lead.consent import check_consent
+from forecourt.lead.outbox import Dispatch
 from forecourt.lead.seller import Seller
 from forecourt.lead.submit import Stock, replay, submit
 from forecourt.model import (
@@ -90,7 +91,7 @@ class Agent:
     """Runs skills. `catalog` gives the index of the moment; `now` is the clock, replaced in tests.
 
     `cursors` may be exchanged at any time. `renew` gets the newest ones, for a cursor whose key another process has
-    just made.
+    just made. `dispatch` says where leads are sent; without it they are kept and sent nowhere.
     """
 
     def __init__(
@@ -102,12 +103,14 @@ class Agent:
         capabilities: Capabilities,
         now: Callable[[], datetime] = _utc_now,
         renew: Callable[[], Awaitable[Cursors]] | None = None,
+        dispatch: Dispatch | None = None,
     ) -> None:
         self._sellers = dict(sellers)
         self._catalog = catalog
         self._store = store
         self.cursors = cursors
         self._renew = renew
+        self._dispatch = dispatch
         self._renewal: asyncio.Task[None] | None = None
         self._renewed_at = 0.0
         self._capabilities = capabilities
@@ -332,7 +335,7 @@ class Agent:
             if receipt is None:
                 raise
             return receipt
-        return await submit(self._store, seller, request, stock, caller.identity, now)
+        return await submit(self._store, seller, request, stock, caller.identity, now, self._dispatch)
 
     def _seller_of_lead(self, request: LeadRequest, caller: Caller) -> Seller:
         """Return who gets the lead: the seller that is named, else the one whose vehicle is."""
@@ -419,4 +422,4 @@ _members = msgspec.json.Decoder(_Members).decode
 
 def _stock(listing: bytes) -> Stock:
     members = _members(listing)
-    return Stock(listing_id(members.dealer_id, members.vehicle_id), members.rooftop)
+    return Stock(listing_id(members.dealer_id, members.vehicle_id), members.rooftop, listing)

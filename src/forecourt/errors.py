@@ -214,6 +214,10 @@ class AAPError(Exception):
         self.reason = reason
         self.error_id = error_id or sortable_id("err_")
         self.created_at = created_at or timestamp()
+        self.received: Mapping[str, Any] | None = None
+        """The `aap.error` object as it came, unknown members and all; None for an error that was made here."""
+        self.raw: Any = None
+        """The answer that brought it (`forecourt.client.Answer`), kept before anything was read; None for ours."""
         super().__init__(code, self.message)
 
     def __str__(self) -> str:

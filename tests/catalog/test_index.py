@@ -307,12 +307,6 @@ def test_find_takes_of_one_vin_at_two_rooftops_the_one_that_the_stock_number_fit
     assert ids([stock.find(VehicleReference(vin="V1", stock="S2"))]) == ["b"]
 
 
-def test_matching_gives_listings_of_a_make_and_model_and_no_more_than_asked_for() -> None:
-    stock = catalog(*(listing(str(n), make="Honda", model="CR-V", year=2020 + n % 2) for n in range(6)))
-    assert ids(stock.matching(year=2021, make="honda", model="cr-v")) == ["1", "3", "5"]
-    assert ids(stock.matching(year=None, make="Honda", model="CR-V", limit=2)) == ["0", "1"]
-
-
 def test_members_of_the_wrong_type_read_as_absent() -> None:
     stock = catalog(listing("a", make=5, price="9", year=True, features="x", feature_codes={}, updated_at=3, stock=[]))
     assert set(stock.facets(Filters()).terms) == {"status", "vehicle_type"}

@@ -15,7 +15,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.catalog.reference import Reference
 
-from forecourt.catalog import Catalog, Listing, build, facet, identifier_order, index, words
+from forecourt.catalog import (
+    Catalog,
+    Listing,
+    bodies,
+    build,
+    facet,
+    identifier_order,
+    index,
+    matching,
+    paging,
+    parts,
+    postings,
+    words,
+)
 from forecourt.model import (
     FLAG_FILTERS,
     MAX_FILTERS,
@@ -125,27 +138,41 @@ scales = st.sampled_from(["small", "middling", "large"])
 
 
 @contextmanager
-def both(stock: Stock, scale: str) -> Iterator[tuple[Catalog, Reference]]:
-    """The catalog and the reference; the catalog goes the ways that are meant for stocks of a size."""
-    large = scale == "large"
+def scaled(scale: str) -> Iterator[None]:
+    """Catalogs go the ways that are meant for stocks of a size."""
     with pytest.MonkeyPatch.context() as patch:
         if scale != "small":
             patch.setattr(index, "SMALL_STOCK", -1)
-        if large:
-            patch.setattr(index, "_SMALL", 0)
-            patch.setattr(index, "_SPARSE", 3)
-            patch.setattr(index, "_RANKED_ONCE", 0)
-            patch.setattr(index, "_RANKED", 0)
+        if scale == "large":
+            for module in (index, matching, paging):
+                patch.setattr(module, "_SMALL", 0)
+            patch.setattr(index, "_LISTINGS_BETWEEN", 99)
+            patch.setattr(matching, "_SPARSE", 3)
+            patch.setattr(matching, "_BLOCK", 7)
+            patch.setattr(paging, "_RANKED_ONCE", 0)
+            patch.setattr(paging, "_RANKED", 0)
             patch.setattr(facet, "_FEW", 0)
             patch.setattr(facet, "_LISTINGS_A_COMBINATION", 1)
             patch.setattr(facet, "_RANKS_A_CELL", 3)
             patch.setattr(facet, "_DENSE", 2)
             patch.setattr(facet, "_BLOCK", 7)
-            patch.setattr(build, "_SMALL_VOCABULARY", 1)
+            patch.setattr(parts, "_SMALL_VOCABULARY", 1)
             patch.setattr(build, "_CHUNK", 8)
             patch.setattr(words, "_WIDE", 1)
             patch.setattr(words, "_REMEMBERED", 1)
             patch.setattr(identifier_order, "_KEY_LIMIT", 4)
+            patch.setattr(identifier_order, "_FINDER_STEP", 2)
+            patch.setattr(postings, "_GROWN", 3)
+            patch.setattr(bodies, "_READ_BEFORE_LETTING_GO", 3)
+            patch.setattr(bodies, "_PIECE", 64)
+        yield
+
+
+@contextmanager
+def both(stock: Stock, scale: str) -> Iterator[tuple[Catalog, Reference]]:
+    """The catalog and the reference."""
+    large = scale == "large"
+    with scaled(scale):
         yield Catalog.build((Listing(*row) for row in stock), heap_limit=99 if large else 1 << 20), Reference(stock)
 
 

@@ -1,6 +1,10 @@
 """`forecourt import`: a report and status 0, or one clear line and status 1 or 2; never a traceback."""
 
+import contextlib
 import json
+import os
+import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +54,36 @@ def line_of(result: Result, status: int) -> str:
     lines = [line for line in result.stderr.splitlines() if line.startswith(("forecourt: ", "main import: "))]
     assert len(lines) == 1, result.stderr
     return lines[0]
+
+
+def test_progress_is_shown_on_a_terminal_and_nowhere_else(config: str, tmp_path: Path) -> None:
+    path = tmp_path / "stock.csv"
+    path.write_text(STOCK + "".join(f"S{number},Used,Honda,Civic,9000\n" for number in range(4, 20_000)))
+    command = [sys.executable, "-c", COMMAND, "import", str(path), "--dealer", "small", "--config", config]
+    terminal, end = pty.openpty()
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=end, env=os.environ | {"TERM": "xterm", "COLUMNS": "100"}
+    ) as process:
+        os.close(end)
+        shown = b""
+        # Linux ends a terminal that nobody writes to any more with an error, other systems with nothing.
+        with contextlib.suppress(OSError):
+            while part := os.read(terminal, 4096):
+                shown += part
+        os.close(terminal)
+        assert process.stdout is not None
+        report = process.stdout.read()
+    assert process.returncode == 0
+    assert b"Importing" in shown
+    # It ends at the size of the file, and takes itself away: the last thing is to erase its line.
+    kilobytes = f"{path.stat().st_size / 1000:.1f}".encode()
+    assert kilobytes + b"/" + kilobytes + b" kB" in shown
+    assert shown.rstrip().endswith(b"\x1b[2K")
+    assert re.search(rb"imported +20000\n", report)
+    assert b"\x1b" not in report
+    piped = subprocess.run(command, capture_output=True, check=True)
+    assert piped.stderr == b""
+    assert re.search(rb"unchanged +20000\n", piped.stdout)
 
 
 def test_a_file_is_imported_and_the_report_is_lines_for_people(config: str, tmp_path: Path) -> None:

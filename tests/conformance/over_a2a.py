@@ -7,7 +7,6 @@ binding", sections "Generic envelope" and "Error mapping"; "Errors and retries",
 
 import base64
 import contextlib
-import http.client
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import Any, Final
 from tests.conformance.runner import Exchange, Filler, differences, exchanges, expected_error
 from tests.server_process import ServerProcess
 
-__all__ = ["Answer", "faults"]
+__all__ = ["Answer", "faults", "payload_of"]
 
 _SECONDS: Final = 30
 _INVALID_PARAMS: Final = (
@@ -106,6 +105,15 @@ def faults(case: Mapping[str, Any], server: ServerProcess) -> list[str]:
     return found
 
 
+def payload_of(exchange: Exchange, server: ServerProcess) -> Any:
+    """Send an exchange's payload and return the AAP payload that comes back: a response or an `aap.error`."""
+    answer = _send(server, _http_request(exchange, Filler(server.started_on)), exchange)
+    if "result" in answer.json:
+        return _referable(answer, exchange)
+    data = answer.json["error"]["data"]
+    return data if exchange.contract == "1.1" else data[1]["value"]
+
+
 # Sending ------------------------------------------------------------------------------------------
 
 
@@ -135,7 +143,7 @@ def _send(server: ServerProcess, request: Mapping[str, Any], exchange: Exchange)
     path = request.get("path", f"{tree}/v{exchange.contract}/a2a").removeprefix(server.base_url)
     headers = {"Content-Type": "application/json", **request.get("headers", {})}
     body = _body(request)
-    connection = http.client.HTTPConnection(server.host, server.port, timeout=_SECONDS)
+    connection = server.connect(_SECONDS)
     with contextlib.closing(connection):
         method = request.get("method", "POST")
         connection.putrequest(method, path, skip_accept_encoding=True)

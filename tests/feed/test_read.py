@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.feed.reading import Reading, read
@@ -126,6 +127,31 @@ def test_rooftops_are_looked_up_by_the_feeds_own_codes_and_an_unknown_one_is_ref
         ("Northern", "northern:S2"),
     ]
     assert reading.findings() == [("refused", 4, "rooftop")]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["", "1HGCM82633A004352", "1HGCM82633A004353", "1M8GDM9AXKP042788"]),
+            st.sampled_from(["", "A", "B"]),
+            st.sampled_from(["", "S1", "S2"]),
+            st.sampled_from(["North", "South"]),
+            st.sampled_from(["", "2026-01-02", "2026-01-03"]),
+        ),
+        max_size=12,
+    )
+)
+def test_what_is_a_duplicate_does_not_depend_on_what_is_asked_of_the_database(rows: list[tuple[str, ...]]) -> None:
+    """With a bitmap of one byte nearly every row is looked up; with the usual one only those that may be known."""
+    told = [",".join((*row, "A", "B", "New")) for row in (*rows, ("1HGCM82633A004352", "Z", "S9", "North", ""))]
+    text = "\n".join(["vin,vehicle_id,stock,rooftop,updated,make,model,type", *told])
+    usual = read(text, rooftop=None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("forecourt.feed.duplicate._BITS", 8)
+        patch.setattr("forecourt.feed.duplicate._WAITING", 2)
+        asked = read(text, rooftop=None)
+    assert (asked.vehicles, asked.report) == (usual.vehicles, usual.report)
 
 
 def test_ids_are_qualified_where_rooftops_send_files_of_their_own_if_asked_for() -> None:

@@ -1,6 +1,7 @@
 """A file read in another process gives what it gives in this one, and the process ends with its reader."""
 
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,35 @@ def test_another_process_reads_the_same_and_reports_the_same(tmp_path: Path) -> 
     assert there == here
     assert (there.rows, there.imported, there.refused) == (1001, 1000, 1)
     assert told[-1] == path.stat().st_size
+
+
+def test_every_process_writes_a_vehicle_the_same_whatever_its_hash_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "feed.csv"
+    columns = "stock,type,make,model,doors,passenger capacity,market class,series detail,body,fuel"
+    path.write_text(f"{columns}\nS1,Used,Honda,Civic,4,5,Compact,Sport Touring,Sedan 4dr,Gasoline Fuel\n")
+    found = set()
+    for seed in range(4):
+        monkeypatch.setenv("PYTHONHASHSEED", str(seed))
+        (kept,) = read_beside(path, OPTIONS, KeptBodies(), Report(), lambda _: None)
+        found.add(kept.body)
+    assert len(found) == 1
+    assert list(json.loads(found.pop())["other_attributes"])[-4:] == [
+        "doors",
+        "passenger_capacity",
+        "market_class",
+        "series_detail",
+    ]
+
+
+def test_vehicles_with_long_descriptions_are_handed_over_a_few_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "feed.csv"
+    text = "x" * 200_000
+    path.write_text("stock,type,make,model,description\n" + "".join(f"S{at},Used,A,B,{text}\n" for at in range(10)))
+    told: list[int] = []
+    assert len(list(read_beside(path, OPTIONS, KeptBodies(), Report(), told.append))) == 10
+    assert len(told) >= 5
 
 
 @pytest.mark.parametrize(("data", "reason"), [(b"", "the file is empty"), (b"%PDF-1.7 x", "PDF"), (None, "opened")])

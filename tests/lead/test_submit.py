@@ -15,6 +15,8 @@ import pytest
 from forecourt.contract.validation import SchemaSet
 from forecourt.errors import AAPError
 from forecourt.lead.calendar import AppointmentRules
+from forecourt.lead.outbox import Destination, Dispatch, opened
+from forecourt.lead.sealing import Sealer
 from forecourt.lead.seller import Seller
 from forecourt.lead.submit import KEY_LIFETIME, TWIN_WINDOW, Stock, replay, submit
 from forecourt.model import LeadRequest
@@ -450,3 +452,43 @@ def test_a_failing_store_is_a_store_error_and_keeps_nothing(desk: Desk) -> None:
     desk.run(desk.store.open())
     assert desk.leads() == []
     assert status(desk.submit(request("key-1"))) == "received"
+
+
+CRM: Final = Dispatch({"dealer-a": [Destination("dealer-a/crm"), Destination("dealer-a/hook", "event", "South")]})
+
+
+def test_a_lead_is_kept_with_its_deliveries_and_a_replay_or_a_twin_brings_no_more(desk: Desk) -> None:
+    woken: list[int] = []
+    dispatch = Dispatch(CRM.destinations, wake=lambda: woken.append(1))
+
+    def take(key: str | None) -> Any:
+        return desk.run(submit(desk.store, SELLER, request(key), UNKNOWN, None, NOW, dispatch))
+
+    for key in ("key-1", "key-1", None):
+        take(key)
+    leads = desk.run(desk.store.leads(None, 9))
+    found = desk.run(desk.store.deliveries([row.lead_id for row in leads]))
+    assert [(each.target, each.kind, each.status) for each in found] == [("dealer-a/crm", "adf", "waiting")]
+    assert woken
+
+
+def test_of_the_listing_what_is_needed_later_is_kept_with_the_lead(desk: Desk) -> None:
+    stock = Stock("dealer-a/1", "North", b'{"vin":"V","make":"Honda","description":"long"}')
+    desk.run(submit(desk.store, SELLER, request(), stock, None, NOW))
+    (found,) = desk.run(desk.store.leads(None, 9))
+    assert json.loads(found.snapshot) == {"vin": "V", "make": "Honda"}
+
+
+def test_with_a_key_nothing_that_is_kept_shows_the_shopper_and_the_receipt_never_does(
+    desk: Desk,
+) -> None:
+    sealer = Sealer([bytes(range(32))])
+    asked = request("key-1", customer={"first_name": "Zephyrine", "last_name": "Quartermain", "phone": "+14155550173"})
+    receipt = desk.run(submit(desk.store, SELLER, asked, UNKNOWN, None, NOW, Dispatch(sealer=sealer)))
+    (found,) = desk.run(desk.store.leads(None, 9))
+    assert opened(found, sealer) == (asked.business, json.dumps(asked.consent, separators=(",", ":")).encode())
+    for kept in (found.business, found.grant, found.receipt, receipt):
+        for mark in (b"Zephyrine", b"Quartermain", b"5550173", b"Contact me"):
+            assert mark not in kept
+    again = desk.run(submit(desk.store, SELLER, asked, UNKNOWN, None, NOW, Dispatch(sealer=sealer)))
+    assert again == receipt

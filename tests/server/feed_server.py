@@ -1,5 +1,6 @@
 """A web server of its own for tests of fetching: a real one, in a thread, that answers as it is told."""
 
+import ssl
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -25,17 +26,18 @@ class FeedServer:
 
     port: int = 0
     answers: dict[str, Answer] = field(default_factory=dict)
+    scheme: str = "http"
     requests: list[tuple[str, dict[str, str]]] = field(default_factory=list)
 
     def address(self, path: str, credentials: str = "") -> str:
         """Return the address of a path."""
-        return f"http://{credentials}127.0.0.1:{self.port}{path}"
+        return f"{self.scheme}://{credentials}127.0.0.1:{self.port}{path}"
 
 
 @contextmanager
-def feed_server() -> Iterator[FeedServer]:
-    """Run one on a free port. An ETag in an answer's headers makes it conditional."""
-    state = FeedServer()
+def feed_server(tls: ssl.SSLContext | None = None) -> Iterator[FeedServer]:
+    """Run one on a free port, with `tls` for https. An ETag in an answer's headers makes it conditional."""
+    state = FeedServer(scheme="https" if tls else "http")
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -58,6 +60,8 @@ def feed_server() -> Iterator[FeedServer]:
             """Say nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     state.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

@@ -1,13 +1,17 @@
 """What a configuration is made into, and mistakes in it that only show against the files and names it speaks of."""
 
 import json
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
-from tests.server.running import aap_error, running, search
+from tests.server.running import aap_error, lead, running, search
 
 from forecourt.demo import profile
+from forecourt.lead.adf import check
 from forecourt.server import ConfigError, create_app, load
 from forecourt.server.deployment import ALL_FILTERS
 
@@ -98,3 +102,38 @@ def test_a_restart_on_the_same_data_serves_the_same_stock(tmp_path: Path) -> Non
             pages.append(answer["result"]["message"]["parts"][0]["data"]["data"]["vehicles"])
     assert pages[0] == pages[1]
     assert len(pages[0]) == 100
+
+
+def test_a_newcomers_lead_is_a_file_beside_the_database_within_moments(tmp_path: Path) -> None:
+    with running(tmp_path) as agent:
+        answer = agent.call(lead())["result"]["message"]["parts"][0]["data"]["data"]
+        files: list[Path] = []
+        for _ in range(1000):
+            if files := list((tmp_path / "leads").glob("*.adf.xml")):
+                break
+            time.sleep(0.01)
+        (file,) = files
+        assert file.name.startswith(answer["lead_id"])
+        assert check(file.read_bytes()) == []
+        assert agent.get("/readyz").json()["deliveries"].keys() == {"waiting", "parked"}
+
+
+def test_a_lead_keeps_what_is_said_of_its_vehicle_though_the_vehicle_leaves_before_it_is_sent(tmp_path: Path) -> None:
+    with running(tmp_path, leads={"parallel": 1}) as agent:
+        deployment = agent.app.deployment
+        vehicle = agent.call(search())["result"]["message"]["parts"][0]["data"]["data"]["vehicles"][0]
+        (tmp_path / "leads").rename(tmp_path / "away")
+        lead_id = agent.call(lead(vehicle_of_interest={"vin": vehicle["vin"]}))["result"]["message"]["parts"][0][
+            "data"
+        ]["data"]["lead_id"]
+        agent.run(deployment.store.replace_listings(vehicle["dealer_id"], None, [], datetime.now(UTC)))
+        (tmp_path / "away").rename(tmp_path / "leads")
+        agent.run(deployment.store.resend_deliveries(lead_id, datetime.now(UTC)))
+        agent.loop.call_soon_threadsafe(agent.app.deployment.prepare_leads().wake)
+        for _ in range(1000):
+            if files := list((tmp_path / "leads").glob("*.adf.xml")):
+                break
+            time.sleep(0.01)
+        root = ElementTree.fromstring(files[0].read_bytes())
+        assert root.findtext("prospect/vehicle/make") == vehicle["make"]
+        assert root.findtext("prospect/vehicle/vin") == vehicle["vin"]

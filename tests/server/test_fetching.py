@@ -2,9 +2,12 @@
 
 import base64
 import io
+import ssl
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import trustme
 from tests.server.feed_server import Answer, FeedServer, feed_server
 
 from forecourt.server.fetching import FetchBounds, Fetched, FetchError, fetch, is_address, shown
@@ -78,6 +81,48 @@ def test_redirects_are_followed_five_times_and_no_more(web: FeedServer) -> None:
 def test_redirects_lead_to_http_alone(web: FeedServer, target: str) -> None:
     web.answers["/stock.csv"] = Answer(status=302, headers={"Location": target})
     assert refusal(web.address("/stock.csv")) == "only http and https addresses are fetched"
+
+
+@pytest.fixture
+def secure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FeedServer]:
+    """An https server whose certificate this process trusts."""
+    authority = trustme.CA()
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(tls)
+    authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+    with feed_server(tls) as found:
+        yield found
+
+
+def test_https_is_fetched_and_redirected_to_https(secure: FeedServer) -> None:
+    secure.answers["/old.csv"] = Answer(status=301, headers={"Location": secure.address("/stock.csv")})
+    secure.answers["/stock.csv"] = Answer(b"vin,price\n")
+    into = io.BytesIO()
+    assert fetch(secure.address("/old.csv"), into).size == 10
+    assert into.getvalue() == b"vin,price\n"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_https_is_never_redirected_to_http(secure: FeedServer, web: FeedServer, status: int) -> None:
+    web.answers["/stock.csv"] = Answer(b"vin,price\n")
+    secure.answers["/stock.csv"] = Answer(status=status, headers={"Location": web.address("/stock.csv")})
+    assert refusal(secure.address("/stock.csv", "sam:secret@")) == "127.0.0.1 redirects from https to http"
+    assert web.requests == []
+
+
+def test_http_may_be_redirected_to_https_without_the_credentials(secure: FeedServer, web: FeedServer) -> None:
+    secure.answers["/stock.csv"] = Answer(b"vin,price\n")
+    web.answers["/stock.csv"] = Answer(status=302, headers={"Location": secure.address("/stock.csv")})
+    assert fetch(web.address("/stock.csv", "sam:secret@"), io.BytesIO()).size == 10
+    assert ["authorization" in headers for _, headers in web.requests + secure.requests] == [True, False]
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused(secure: FeedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE")
+    secure.answers["/stock.csv"] = Answer(b"vin,price\n")
+    assert refusal(secure.address("/stock.csv")) == "the certificate of 127.0.0.1 cannot be trusted"
+    assert secure.requests == []
 
 
 def test_a_file_is_not_larger_than_it_may_be_whatever_is_announced(web: FeedServer) -> None:

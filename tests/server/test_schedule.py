@@ -1,7 +1,9 @@
 """Scheduled feeds: one process at a time, `every` counted over all of them, failures recorded and never fatal."""
 
 import asyncio
+import io
 import json
+import os
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +15,7 @@ from tests.server.feed_server import Answer, FeedServer, feed_server
 from forecourt.lead.seller import Seller
 from forecourt.server import ConfigError
 from forecourt.server.config import Feed
+from forecourt.server.importing import import_feed
 from forecourt.server.schedule import FeedSchedule, seller_of
 from forecourt.store import FeedState, Store, open_store
 from forecourt.vocabulary import Vocabulary
@@ -22,6 +25,7 @@ SELLERS = {
     for name, count in (("small", 1), ("group", 2))
 }
 STOCK = b"stock,type,make,model,price\nS1,Used,Honda,Civic,9000\nS2,Used,Honda,Fit,8000\n"
+S3 = b"S3,Used,Honda,CR-V,7000\n"
 PATIENCE = 30
 
 
@@ -167,6 +171,53 @@ def test_a_feed_that_another_process_holds_is_left_alone(tmp_path: Path, address
         feeds.start()
         await until(feeds, looked_at)
         await feeds.stop()
+
+    run(address, work)
+
+
+@pytest.mark.parametrize("notices", [True, False])
+def test_an_import_whose_lease_another_process_took_is_undone(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch, notices: bool
+) -> None:
+    """Whether it asks in time or stood still until the end, the other's stock, lease and record stay."""
+    monkeypatch.setattr("forecourt.server.schedule._RENEW_SECONDS", 0.02 if notices else 600)
+    monkeypatch.setattr("forecourt.server.schedule._LEASE_SECONDS", 60.0 if notices else 0.05)
+    path = tmp_path / "stock.csv"
+    os.mkfifo(path)
+    feed = Feed(source=str(path), dealer="small", every=10)
+    newer = Feed(source="newer.csv", dealer="small")
+
+    async def work(store: Store) -> None:
+        feeds = schedule(store, feed)
+        (scheduled,) = feeds._feeds
+        refused, lease = asyncio.Event(), store.lease
+
+        async def watched(name: str, holder: str, seconds: float, now: datetime) -> bool:
+            is_held = await lease(name, holder, seconds, now)
+            if not is_held:
+                refused.set()
+            return is_held
+
+        monkeypatch.setattr(store, "lease", watched)
+        looking = asyncio.create_task(feeds._look(scheduled))
+        # Opening the pipe waits for the import to open it, which is under way then.
+        with await asyncio.to_thread(path.open, "wb", 0) as pipe:
+            pipe.write(STOCK)
+            if not notices:
+                await asyncio.sleep(0.1)
+            later = datetime.now(UTC) + timedelta(seconds=61)
+            assert await store.lease(scheduled.key, "another", 60, later)
+            await import_feed(store, SELLERS["small"], io.BytesIO(STOCK + S3), newer, Vocabulary.packaged())
+            if notices:
+                await refused.wait()
+                # The loop takes some turns to carry that to the import, which waits for the rest of its file.
+                for _ in range(20):
+                    await asyncio.sleep(0)
+            pipe.write(b"S4,Used,Honda,Pilot,6000\n")
+        await looking
+        assert [row.vehicle_id for row in await store.stock("small", 10)] == ["s1", "s2", "s3"]
+        assert await store.feed_states() == []
+        assert not await store.lease(scheduled.key, "a third", 60, later)
 
     run(address, work)
 

@@ -109,3 +109,92 @@ def test_a_refused_import_leaves_no_past(store: Store, runner: asyncio.Runner) -
     second = imported(runner, store, [listing("1", price=1)])
     assert second == first + 1
     assert past(runner, store, first, second) == ({"dealer-a/1": listing("1").body}, {"dealer-a/1"})
+
+
+Changed = tuple[int, list[StoredListing], list[str]]
+
+
+def changed(runner: asyncio.Runner, store: Store, since: int) -> Changed | None:
+    """Return the generation, what was written since, and the ids of what was removed."""
+    found = runner.run(store.changed_listings(since, list))
+    if found is None:
+        return None
+    generation, written, removed = found
+    assert [row.listing_id for row in written] == sorted(row.listing_id for row in written)
+    return generation, written, list(removed)
+
+
+def test_what_was_written_or_removed_since_a_generation_is_given_as_it_is_now(
+    store: Store, runner: asyncio.Runner
+) -> None:
+    empty = runner.run(store.inventory_generation())
+    first = imported(runner, store, [listing("3"), listing("1"), listing("2")])
+    assert changed(runner, store, empty) == (first, runner.run(store.read_listings(list))[1], [])
+    second = imported(runner, store, [listing("1"), listing("2", price=1), listing("4")])
+    found = changed(runner, store, first)
+    assert found is not None
+    assert [(row.listing_id, row.body, row.generation) for row in found[1]] == [
+        ("dealer-a/2", listing("2", price=1).body, second),
+        ("dealer-a/4", listing("4").body, second),
+    ]
+    assert [row.stock for row in found[1]] == ["s2", "s4"], "identifiers are as they are compared"
+    assert (found[0], found[2]) == (second, ["dealer-a/3"])
+    assert changed(runner, store, second) == (second, [], [])
+
+
+def test_what_came_and_went_again_since_is_not_named_and_what_returned_is_not_removed(
+    store: Store, runner: asyncio.Runner
+) -> None:
+    first = imported(runner, store, [listing("1"), listing("2")])
+    imported(runner, store, [listing("1", price=1), listing("3")])
+    last = imported(runner, store, [listing("2")])
+    found = changed(runner, store, first)
+    assert found is not None
+    assert [row.listing_id for row in found[1]] == ["dealer-a/2"], "it left and returned"
+    assert (found[0], found[2]) == (last, ["dealer-a/1"]), "changed, then removed; the third was unknown at the first"
+
+
+def test_changes_of_all_sellers_are_given(store: Store, runner: asyncio.Runner) -> None:
+    first = imported(runner, store, [listing("1"), listing("2")])
+    runner.run(store.replace_listings("dealer-b", None, [listing("9", dealer_id="dealer-b")], NOW))
+    last = imported(runner, store, [listing("1")])
+    found = changed(runner, store, first)
+    assert found is not None
+    assert ([row.listing_id for row in found[1]], found[2]) == (["dealer-b/9"], ["dealer-a/2"])
+    assert found[0] == last
+
+
+def test_every_later_stock_can_be_made_from_any_earlier_one_and_the_changes(
+    store: Store, runner: asyncio.Runner
+) -> None:
+    chance = random.Random(11)
+    stocks: dict[int, dict[str, StoredListing]] = {runner.run(store.inventory_generation()): {}}
+    for _ in range(12):
+        rows = [
+            listing(str(number), price=chance.randrange(3), rooftop=chance.choice(["North", "South"]))
+            for number in range(9)
+            if chance.random() < 0.6
+        ]
+        generation = imported(runner, store, rows)
+        now = {row.listing_id: row for row in runner.run(store.read_listings(list))[1]}
+        stocks[generation] = now
+        for since, before in stocks.items():
+            found = changed(runner, store, since)
+            assert found is not None
+            assert found[0] == generation
+            assert set(found[2]) <= before.keys()
+            after = {each: row for each, row in before.items() if each not in found[2]}
+            assert after | {row.listing_id: row for row in found[1]} == now
+
+
+def test_changes_since_a_forgotten_generation_or_one_that_never_was_are_unknown(
+    store: Store, runner: asyncio.Runner
+) -> None:
+    first = imported(runner, store, [listing("1"), listing("2")])
+    second = imported(runner, store, [listing("1")], minutes=1)
+    third = imported(runner, store, [listing("1", price=1)], minutes=2 + PAST_KEPT.total_seconds() / 60)
+    assert changed(runner, store, first) is None
+    found = changed(runner, store, second)
+    assert found is not None
+    assert [row.listing_id for row in found[1]] == ["dealer-a/1"]
+    assert changed(runner, store, third + 1) is None, "a database of which a backup was restored"

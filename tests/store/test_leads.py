@@ -59,8 +59,9 @@ def test_an_acknowledged_lead_is_there_after_reopening_with_everything_that_belo
     assert found is not None
     assert datetime.fromisoformat(found.received_at) == NOW
     assert found == LeadRecord(
-        "lead_1", "dealer-a", "North", "dealer-a/1", "received", found.received_at, new.business, new.grant, new.receipt
-    )
+        "lead_1", "dealer-a", "North", "dealer-a/1", "received", found.received_at, new.business, new.grant,
+        new.receipt, booking=new.booking,
+    )  # fmt: skip
     assert runner.run(second.recall("scope-1", "key-1", NOW)) == Remembered("f-1", new.receipt)
     assert ask(runner, second, lambda t: t.busy("dealer-a", "North", "sales", NOW + HOUR, NOW + 2 * HOUR)) == 1
     runner.run(second.close())

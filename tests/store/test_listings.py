@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import pytest
 from tests.store.database import Database
+from tests.store.paused import import_during
 from tests.store.sample import NOW, listing
 
 from forecourt.model import VehicleReference
@@ -251,3 +252,23 @@ def test_a_departed_listing_can_return_and_depart_again(
     assert runner.run(store.has_departed(["dealer-a"], VehicleReference(vehicle_id="1")))
     statement = "SELECT count(*) FROM departed WHERE kind = 'vehicle_id' AND value = '1'"
     assert database.execute(address, statement)[0][0] == 1
+
+
+def test_a_listing_found_unchanged_that_others_change_or_remove_meanwhile_is_restored(
+    store: Store, runner: asyncio.Runner
+) -> None:
+    rows = [listing(f"{number:05}", vin=f"VIN{number}") for number in range(2500)]
+    runner.run(store.replace_listings("dealer-a", None, rows, NOW))
+    before = runner.run(store.read_listings(list))
+    cheaper = [replace(row, body=row.body.replace(b"20000", b"10000")) for row in rows[:1500]]
+    cheapest = [replace(row, body=row.body.replace(b"20000", b"5000")) for row in rows[:1000]]
+    change = runner.run(import_during(store, rows, [(cheaper, timedelta(0)), (cheapest, timedelta(minutes=1))]))
+    assert change == InventoryChange(imported=2500, changed=1000, unchanged=0, removed=0)
+    generation, found = runner.run(store.read_listings(list))
+    assert generation == before[0] + 3
+    assert found == [replace(row, generation=generation) for row in before[1]]
+    past = runner.run(store.past_listings(before[0], generation, 10_000, list))
+    assert past is not None
+    assert {row.listing_id: row.body for row in past if row.body is not None} == {
+        row.listing_id: row.body for row in rows
+    }

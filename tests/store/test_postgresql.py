@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.store.paused import import_during
 from tests.store.postgresql_server import (
     PATIENCE,
     POSTGRESQL,
@@ -26,7 +27,8 @@ from tests.store.postgresql_server import (
 from tests.store.sample import NOW, lead, listing, take_once
 
 from forecourt.model import VehicleReference
-from forecourt.store import InventoryChange, LeadTransaction, Store, StoredListing, StoreError, open_store
+from forecourt.store import PAST_KEPT, InventoryChange, LeadTransaction, Store, StoredListing, StoreError, open_store
+from forecourt.store.statements import migrations
 
 
 @pytest.fixture(autouse=True)
@@ -161,6 +163,40 @@ def test_a_key_and_an_identifier_may_hold_any_character(store: Store, runner: as
 
 
 # Imports
+
+
+def test_a_listing_found_unchanged_that_is_forgotten_before_the_end_makes_the_import_fail_whole(
+    store: Store, runner: asyncio.Runner
+) -> None:
+    rows = [listing(f"{number:05}") for number in range(1500)]
+    runner.run(store.replace_listings("dealer-a", None, rows, NOW))
+    others = [([listing("1", price=1)], timedelta(0)), ([listing("1", price=2)], 2 * PAST_KEPT)]
+    with pytest.raises(StoreError, match="NotNullViolation"):
+        runner.run(import_during(store, rows, others))
+    assert [row.body for row in runner.run(store.read_listings(list))[1]] == [listing("1", price=2).body]
+    assert runner.run(store.replace_listings("dealer-a", None, rows, NOW)).imported == 1500
+
+
+def test_a_database_of_before_there_were_digests_knows_what_has_not_changed(
+    address: str, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import forecourt.store.postgresql as module
+
+    older = migrations("postgresql")[:2]
+    rows = [listing("1"), listing("2", rooftop="Süd")]
+    with closing(module.PostgreSQLStore(address)._connect()) as connection, monkeypatch.context() as patch:
+        patch.setattr(module, "migrations", lambda _: older)
+        assert len(module.migrate(connection)) == 2
+        for row in rows:
+            connection.execute(
+                "INSERT INTO listing (listing_id, dealer_id, rooftop, body) VALUES (%s, %s, %s, %s)",
+                (row.listing_id, row.dealer_id, row.rooftop, row.body),
+            )
+    found = open_store(address)
+    runner.run(found.open())
+    change = runner.run(found.replace_listings("dealer-a", None, rows, NOW))
+    runner.run(found.close())
+    assert change == InventoryChange(imported=2, changed=0, unchanged=2, removed=0)
 
 
 def test_rows_that_do_not_differ_are_not_written(store: Store, address: str, runner: asyncio.Runner) -> None:

@@ -9,12 +9,13 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from tests.store.sample import NOW, lead, listing, take_once
 
-from forecourt.store import LeadTransaction, Store, StoreError, open_store
+from forecourt.store import LeadTransaction, Purge, Store, StoreError, open_store
 from forecourt.store import sqlite as module
 from forecourt.store.sqlite import SQLiteStore, migrate
 
@@ -314,3 +315,23 @@ def test_a_lead_for_no_rooftop_keeps_no_appointment(store: Store, runner: asynci
     found = runner.run(store.lead("lead_1"))
     assert found is not None
     assert found.rooftop is None
+
+
+def test_what_is_purged_is_in_no_file_of_the_database_any_more(
+    path: Path, store: Store, runner: asyncio.Runner
+) -> None:
+    marked = [lead(business=b'{"customer":"Zephyrine Quartermain"}' * 40) for _ in range(50)]
+
+    def work(transaction: LeadTransaction) -> None:
+        for each in marked:
+            transaction.add(each)
+
+    runner.run(store.decide_lead(work))
+
+    def holds_it() -> bool:
+        return any(b"Zephyrine" in file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+
+    assert holds_it()
+    day = timedelta(days=1)
+    assert runner.run(store.purge_leads(Purge(NOW + day, NOW - day, NOW))).leads == 50
+    assert not holds_it()

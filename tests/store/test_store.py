@@ -10,7 +10,22 @@ from tests.store.database import Database
 from tests.store.sample import NOW, listing, take_once
 
 from forecourt.model import VehicleReference
-from forecourt.store import FeedState, Secret, Store, StoreError, open_store
+from forecourt.store import (
+    AccessRecord,
+    AccessStore,
+    APIKey,
+    Delivery,
+    FeedState,
+    Mark,
+    NewStatus,
+    Outbox,
+    Outcome,
+    Purge,
+    Secret,
+    Store,
+    StoreError,
+    open_store,
+)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +76,9 @@ def test_closing_finishes_the_work_that_waits(
     assert {row.receipt for row in runner.run(store.leads(None, 1000))} == set(receipts)
 
 
+CLAIMED = Delivery("d", "lead_1", "crm", "adf", None, "waiting", 1, 0, NOW, NOW, None, None, "worker-1")
+_RECORD = AccessRecord(b"{}", "v1")
+
 OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "check": lambda store: store.check(),
     "inventory_generation": lambda store: store.inventory_generation(),
@@ -73,13 +91,38 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "leads": lambda store: store.leads(None, 1),
     "lead": lambda store: store.lead("lead_1"),
     "secrets": lambda store: store.secrets("cursor", lambda: Secret("k", b"v"), NOW),
+    "changed_listings": lambda store: store.changed_listings(0, list),
     "past_listings": lambda store: store.past_listings(0, 1, 10, list),
     "stock": lambda store: store.stock(None, 1),
     "lease": lambda store: store.lease("feed", "worker-1", 60, NOW),
     "release": lambda store: store.release("feed", "worker-1"),
     "feed_state": lambda store: store.feed_state("feed"),
     "feed_states": lambda store: store.feed_states(),
+    "api_keys": lambda store: store.api_keys(),
+    "add_api_key": lambda store: store.add_api_key(APIKey("key-1", b"d", "n", None, None, None, NOW)),
+    "revoke_api_key": lambda store: store.revoke_api_key("key-1", NOW),
+    "claim_deliveries": lambda store: store.claim_deliveries("worker-1", NOW, NOW, 1),
+    "hold_delivery": lambda store: store.hold_delivery(CLAIMED, NOW),
+    "settle_delivery": lambda store: store.settle_delivery(CLAIMED, Outcome("delivered", NOW)),
+    "next_delivery_at": lambda store: store.next_delivery_at(),
+    "deliveries": lambda store: store.deliveries(["lead_1"]),
+    "resend_deliveries": lambda store: store.resend_deliveries("lead_1", NOW),
+    "delivery_counts": lambda store: store.delivery_counts(),
+    "change_status": lambda store: store.change_status("lead_1", NewStatus("working"), NOW, lambda _: []),
+    "status_changes": lambda store: store.status_changes("lead_1"),
+    "purge_leads": lambda store: store.purge_leads(Purge(NOW, NOW, NOW)),
+    "count_purge": lambda store: store.count_purge(Purge(NOW, NOW, NOW)),
+    "sweep": lambda store: store.sweep(NOW, NOW, 10),
     "keep_feed_state": lambda store: store.keep_feed_state(FeedState("feed", NOW, None, None, None, "ok", b"{}")),
+    "access.get": lambda store: store.access.get("session", "s1", NOW),
+    "access.put": lambda store: store.access.put("session", "s1", _RECORD),
+    "access.create": lambda store: store.access.create("session", "s1", _RECORD, NOW),
+    "access.replace": lambda store: store.access.replace("session", "s1", "v0", _RECORD, NOW),
+    "access.take": lambda store: store.access.take("session", "s1", NOW),
+    "access.delete": lambda store: store.access.delete("session", "s1"),
+    "access.records": lambda store: store.access.records("session", NOW, 10),
+    "access.admit": lambda store: store.access.admit([Mark(b"1" * 32, 0)], NOW),
+    "access.forget_expired": lambda store: store.access.forget_expired(NOW, 10),
 }
 
 
@@ -99,5 +142,6 @@ def test_a_store_that_is_not_open_answers_with_a_store_error(
 
 
 def test_every_operation_of_a_store_is_among_those_tried() -> None:
-    methods = {name for name in vars(Store) if not name.startswith("_")}
-    assert methods - {"open", "close"} == set(OPERATIONS)
+    methods = {name for name in [*vars(Store), *vars(Outbox)] if not name.startswith("_")}
+    methods |= {f"access.{name}" for name in vars(AccessStore) if not name.startswith("_")}
+    assert methods - {"open", "close", "access"} == set(OPERATIONS)

@@ -1,25 +1,29 @@
 """What other processes do to a store at the same time. Each function is run by its name in a process of its own."""
 
 import asyncio
+import hashlib
 import itertools
 import os
+import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import datetime
 from typing import Final, TypeVar
 
 from tests.store.sample import NOW, listing, take_once, take_slot
 
 from forecourt.identifier import sortable_id
-from forecourt.store import LeadTransaction, Secret, Store, StoredListing, open_store
+from forecourt.store import LeadTransaction, Mark, Secret, Store, StoredListing, open_store
 
 __all__ = [
     "PROCESSES",
     "STOCKS",
     "ask_for_slot",
     "hold_a_lead_open",
+    "import_and_wait",
     "import_without_end",
     "make_secret",
+    "mark_once",
     "migrate",
     "send_key",
     "submit_without_end",
@@ -72,6 +76,23 @@ def ask_for_slot(address: str, begin: float, start: datetime, capacity: int, cli
     return _with_store(address, begin, work)
 
 
+def mark_once(address: str, begin: float, count: int) -> list[bool]:
+    """Make the same marks as every other process, in an order of one's own; return which were the first."""
+
+    async def work(store: Store) -> list[bool]:
+        marks = [Mark(hashlib.sha256(b"%d" % number).digest(), int(NOW.timestamp()) + 60) for number in range(count)]
+        firsts: dict[int, bool] = {}
+        numbers = list(range(count))
+        random.shuffle(numbers)
+        for start in range(0, count, 20):
+            batch = numbers[start : start + 20]
+            admitted = await store.access.admit([marks[number] for number in batch], NOW)
+            firsts.update((number, found.first) for number, found in zip(batch, admitted, strict=True))
+        return [firsts[number] for number in range(count)]
+
+    return _with_store(address, begin, work)
+
+
 def make_secret(address: str, begin: float) -> list[Secret]:
     """Ask for the keys of a purpose that has none yet."""
 
@@ -111,6 +132,22 @@ def import_without_end(address: str, begun: str) -> None:
         for stock in stocks:
             await store.replace_listings("dealer-a", None, stock, NOW)
             os.write(descriptor, b"replaced\n")
+
+    asyncio.run(run())
+
+
+def import_and_wait(address: str, begun: str) -> None:
+    """Import a stock whose feed does not end until killed; a file appears once most of it has been read."""
+
+    def rows() -> Iterator[StoredListing]:
+        yield from (listing(f"{number:04}", price=3) for number in range(2500))
+        with open(begun, "x"):
+            time.sleep(600)
+
+    async def run() -> None:
+        store = open_store(address)
+        await store.open()
+        await store.replace_listings("dealer-a", None, rows(), NOW)
 
     asyncio.run(run())
 

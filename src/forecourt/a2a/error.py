@@ -74,6 +74,8 @@ class A2AError(Exception):
         self.message = self.code.default_message if message is None else message
         self.data = data
         self.extra = dict(extra or {})
+        self.raw: Any = None
+        """What a client keeps of the answer that brought this error; it is not part of the error's value."""
         self._auth_rejection: AuthRejection | None = None
         # `data` stays out of args: it would appear in every repr and log line, and unpickling gets it from
         # __dict__.

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import FrozenBitMap
 
-from forecourt.catalog.bitmap import Positions, bitmap_of
-from forecourt.catalog.column import Codes, NumberColumn, TermColumn
+from forecourt.catalog.bitmap import Positions, bitmap_of, positions_of
+from forecourt.catalog.column import Codes, NumberColumn, TermColumn, recoded
 from forecourt.model import Facets
 
 __all__ = ["FacetTable"]
@@ -22,7 +22,6 @@ __all__ = ["FacetTable"]
 _LISTINGS_A_COMBINATION: Final = 200
 """Members share a cell while their combinations are at most this part of the listings."""
 
-_FEATURES_A_CELL: Final = 8
 _CELL_FEATURES_LIMIT: Final = 256
 """Feature codes beyond this number are only kept as bitmaps."""
 
@@ -32,8 +31,8 @@ _DENSE: Final = 10
 _FEW: Final = 8192
 """In catalogs up to this size a bitmap a feature is always faster."""
 
-_BLOCK: Final = 1 << 16
-"""Rows counted at a time: NumPy makes a wider copy of what it counts, which is to stay small."""
+_BLOCK: Final = 1 << 13
+"""Rows counted at a time: copies of them, and of what is counted in a wider type, stay in the processor's cache."""
 
 _WIDEST: Final = (1 << 16) - 1
 _RANKS_A_CELL: Final = (1 << 16) - 1
@@ -45,8 +44,8 @@ class FacetTable:
     """The counted values of every listing, a row each.
 
     Values are numbered over all members, each member's ascending and then one for having none. A row's cells hold
-    (1) combinations of values, numbered over all cells, (2) which features, eight to a cell, (3) ranks of numbers,
-    without their lowest bits where there are too many.
+    (1) combinations of values, numbered over all cells, (2) which features, a bit each, (3) ranks of numbers, without
+    their lowest bits where there are too many.
     """
 
     def __init__(
@@ -62,28 +61,32 @@ class FacetTable:
         packs = _packed([len(column.values) + 1 for _, column, _ in terms], count // _LISTINGS_A_COMBINATION)
         self._packs = len(packs)
         self._ranges = [(name, column.values, column.codes) for name, column in ranges if column.values]
-        in_cells = count > _FEW and len(features) <= _CELL_FEATURES_LIMIT
-        self._bytes = -(-len(features) // _FEATURES_A_CELL) if in_cells else 0
         combinations = sum(prod(len(terms[index][1].values) + 1 for index in pack) for pack in packs)
-        kind = np.uint16 if combinations <= _WIDEST else np.uint32
-        self._rows: npt.NDArray[np.uint16 | np.uint32] = np.zeros(
-            (count, self._packs + self._bytes + len(self._ranges)), dtype=kind
+        # Of a fixed byte order, since the bits of features are counted by the byte.
+        kind = np.dtype("<u2" if combinations <= _WIDEST else "<u4")
+        in_cells = count > _FEW and len(features) <= _CELL_FEATURES_LIMIT
+        self._feature_cells = -(-len(features) // (8 * kind.itemsize)) if in_cells else 0
+        self._rows: npt.NDArray[Any] = np.zeros(
+            (count, self._packs + self._feature_cells + len(self._ranges)), dtype=kind
         )
         self._fill_combinations(terms, packs)
-        for index, (_, carrying) in enumerate(self._features[: self._bytes * _FEATURES_A_CELL]):
-            cell, bit = divmod(index, _FEATURES_A_CELL)
-            self._rows[np.fromiter(carrying, np.intp, len(carrying)), self._packs + cell] |= 1 << bit
+        for index, (_, carrying) in enumerate(self._features if in_cells else ()):
+            cell, bit = divmod(index, 8 * kind.itemsize)
+            self._rows[positions_of(carrying), self._packs + cell] |= kind.type(1 << bit)
         self._bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
-        self._byte_bases = np.arange(self._bytes, dtype=np.intp) * 256
+        self._byte_bases = np.arange(self._feature_cells * kind.itemsize, dtype=np.intp) * 256
         self._shifts: list[int] = []
-        for index, (_, values, codes) in enumerate(self._ranges, self._packs + self._bytes):
+        for index, (_, values, codes) in enumerate(self._ranges, self._packs + self._feature_cells):
             shift = 0
-            while kind is np.uint16 and (len(values) - 1 >> shift) >= _RANKS_A_CELL:
+            while kind.itemsize == 2 and (len(values) - 1 >> shift) >= _RANKS_A_CELL:
                 shift += 1
             self._shifts.append(shift)
             lacking = codes == np.iinfo(codes.dtype).max
             # 0 says "none"; the ranks begin at 1 and stay in order without their lowest bits.
-            self._rows[:, index] = np.where(lacking, 0, (codes.astype(np.int64) >> shift) + 1)
+            ranks = codes >> codes.dtype.type(shift)
+            ranks += codes.dtype.type(1)
+            ranks[lacking] = 0
+            self._rows[:, index] = ranks
 
     def _number_terms(self, terms: Sequence[tuple[str, TermColumn, Codes]]) -> None:
         self._names = [name for name, _, _ in terms]
@@ -106,42 +109,77 @@ class FacetTable:
         values: list[npt.NDArray[np.intp]] = []
         sources: list[npt.NDArray[np.intp]] = []
         total = 0
+        self._written: dict[str, tuple[int, int, int, int]] = {}
         for cell, pack in enumerate(packs):
             sizes = [len(terms[index][1].values) + 1 for index in pack]
-            number = np.zeros(self._count, dtype=np.int64)
+            number = np.zeros(self._count, dtype=np.uint32)
             for index, size in zip(pack, sizes, strict=True):
-                number = number * size + np.minimum(terms[index][2], size - 1)
-            self._rows[:, cell] = total + number
-            for index, codes in zip(pack, np.indices(sizes).reshape(len(sizes), -1), strict=True):
-                values.append(bases[index] + codes)
-                sources.append(np.arange(total, total + codes.size))
+                number *= np.uint32(size)
+                codes = terms[index][2]
+                number += np.minimum(codes, codes.dtype.type(size - 1))
+            number += np.uint32(total)
+            self._rows[:, cell] = number
+            for place, (index, column) in enumerate(zip(pack, np.indices(sizes).reshape(len(sizes), -1), strict=True)):
+                values.append(bases[index] + column)
+                sources.append(np.arange(total, total + column.size))
+                self._written[terms[index][0]] = (cell, total, prod(sizes[place + 1 :]), sizes[place])
             total += prod(sizes)
         self._combinations = total
         self._shared = len(packs) < len(terms)
         self._combined_values = np.concatenate(values)
         self._combined_sources = np.concatenate(sources)
 
+    def codes(self, member: str) -> Codes:
+        """Return a member's code at each position, as the table was made from."""
+        cell, total, places, size = self._written[member]
+        numbers = self._rows[:, cell].astype(np.uint32)
+        numbers -= np.uint32(total)
+        numbers //= np.uint32(places)
+        numbers %= np.uint32(size)
+        return recoded(numbers, np.arange(size - 1), size - 1)
+
     def count(self, bitmap: FrozenBitMap | None, positions: Positions) -> Facets:
         """Count the listings at `positions`; `bitmap` holds the same ones where it is at hand."""
         if not positions.size:
             return Facets()
-        rows = self._rows.take(positions, axis=0)
-        terms = self._ranked(self._counted(rows))
-        coded = self._features_counted(rows, bitmap, positions)
-        if coded:
-            terms["feature_codes"] = coded
-        return Facets(terms, self._spread(rows, positions))
-
-    def _counted(self, rows: npt.NDArray[Any]) -> Counts:
-        """Return how often each value occurs."""
-        counts: Counts = np.bincount(rows[:_BLOCK, : self._packs].ravel(), minlength=self._combinations)
-        for start in range(_BLOCK, len(rows), _BLOCK):
-            block = rows[start : start + _BLOCK, : self._packs]
-            counts += np.bincount(block.ravel(), minlength=self._combinations)
+        by_cell = self._feature_cells > 0 and (bitmap is None or positions.size * _DENSE < self._count)
+        terms: Counts = np.zeros(self._combinations, dtype=np.intp)
+        bytes_: Counts = np.zeros(self._byte_bases.size * 256, dtype=np.intp)
+        extremes = [_Extremes(codes, shift) for (_, _, codes), shift in zip(self._ranges, self._shifts, strict=True)]
+        features_end = self._packs + self._feature_cells
+        for start in range(0, positions.size, _BLOCK):
+            block = positions[start : start + _BLOCK]
+            rows = self._rows.take(block, axis=0)
+            terms += np.bincount(rows[:, : self._packs].astype(np.intp).ravel(), minlength=terms.size)
+            if by_cell:
+                cells = np.ascontiguousarray(rows[:, self._packs : features_end]).view(np.uint8) + self._byte_bases
+                bytes_ += np.bincount(cells.ravel(), minlength=bytes_.size)
+            ranks = np.ascontiguousarray(rows[:, features_end:].T)
+            highest = ranks.max(axis=1).tolist()
+            lowest = (ranks - ranks.dtype.type(1)).min(axis=1).tolist()  # "none" wraps round to the top
+            for each, column, low, high in zip(extremes, ranks, lowest, highest, strict=True):
+                each.take(block, column, low, high - 1)
         if self._shared:
-            weights = counts.take(self._combined_sources)
-            counts = np.bincount(self._combined_values, weights, minlength=len(self._values)).astype(np.intp)
-        return counts
+            weights = terms.take(self._combined_sources)
+            terms = np.bincount(self._combined_values, weights, minlength=len(self._values)).astype(np.intp)
+        counted = self._ranked(terms)
+        if by_cell:
+            shared = (bytes_.reshape(-1, 256) @ self._bits).ravel().tolist()
+        else:
+            bitmap = bitmap_of(positions) if bitmap is None else bitmap
+            shared = [bitmap.intersection_cardinality(carrying) for _, carrying in self._features]
+        coded: list[tuple[str | int | bool, int]] = [
+            (code, count) for (code, _), count in zip(self._features, shared, strict=False) if count
+        ]
+        if coded:
+            coded.sort(key=_frequency)  # stable, and the codes come in their order
+            counted["feature_codes"] = coded
+        spread = {
+            name: (values[each.lowest()], values[each.highest()])
+            for (name, values, _), each in zip(self._ranges, extremes, strict=True)
+            if each.found
+        }
+        return Facets(counted, spread)
 
     def _ranked(self, counts: Counts) -> dict[str, Sequence[tuple[str | int | bool, int]]]:
         """Split counts by member, most frequent first; ties keep the order of the numbers, that of the values."""
@@ -159,37 +197,48 @@ class FacetTable:
             if start < end
         }
 
-    def _features_counted(
-        self, rows: npt.NDArray[Any], bitmap: FrozenBitMap | None, positions: Positions
-    ) -> Sequence[tuple[str | int | bool, int]]:
-        if self._bytes and (bitmap is None or positions.size * _DENSE < self._count):
-            cells = rows[:, self._packs : self._packs + self._bytes] + self._byte_bases
-            counted = np.bincount(cells.ravel(), minlength=256 * self._bytes).reshape(self._bytes, 256)
-            shared = (counted @ self._bits).ravel().tolist()
-        else:
-            bitmap = bitmap_of(positions) if bitmap is None else bitmap
-            shared = [bitmap.intersection_cardinality(carrying) for _, carrying in self._features]
-        named: list[tuple[str | int | bool, int]] = [
-            (code, count) for (code, _), count in zip(self._features, shared, strict=False) if count
-        ]
-        named.sort(key=_frequency)  # stable, and the codes come in their order
-        return named
 
-    def _spread(self, rows: npt.NDArray[Any], positions: Positions) -> dict[str, tuple[float, float]]:
-        """Return the lowest and highest value of each number that occurs."""
-        ranks = np.ascontiguousarray(rows[:, self._packs + self._bytes :].T)
-        highest = ranks.max(axis=1).tolist()
-        lowest = (ranks - 1).min(axis=1).tolist()  # "none" wraps round to the top
-        spread: dict[str, tuple[float, float]] = {}
-        for index, (name, values, codes) in enumerate(self._ranges):
-            low, high = lowest[index], highest[index] - 1
-            if high < 0:
-                continue
-            if self._shifts[index]:
-                low = int(codes.take(positions[ranks[index] == low + 1]).min())
-                high = int(codes.take(positions[ranks[index] == high + 1]).max())
-            spread[name] = (values[low], values[high])
-        return spread
+class _Extremes:
+    """The lowest and the highest code of a number, from blocks of ranks that may lack their lowest bits."""
+
+    __slots__ = ("_at_high", "_at_low", "_codes", "_high", "_low", "_shift")
+
+    def __init__(self, codes: Codes, shift: int) -> None:
+        self._codes = codes
+        self._shift = shift
+        self._low: int = 1 << 32
+        self._high = -1
+        self._at_low: list[Positions] = []
+        self._at_high: list[Positions] = []
+
+    def take(self, block: Positions, ranks: npt.NDArray[Any], low: int, high: int) -> None:
+        """Take the next positions, each one's rank counted from 1, with the lowest and the highest, from 0, of them."""
+        if high < 0:
+            return
+        if low < self._low:
+            self._low = low
+            self._at_low.clear()
+        if high > self._high:
+            self._high = high
+            self._at_high.clear()
+        if self._shift:
+            if low == self._low:
+                self._at_low.append(block[ranks == low + 1])
+            if high == self._high:
+                self._at_high.append(block[ranks == high + 1])
+
+    @property
+    def found(self) -> bool:
+        """Whether any listing has the number."""
+        return self._high >= 0
+
+    def lowest(self) -> int:
+        """Return the lowest code."""
+        return int(self._codes.take(np.concatenate(self._at_low)).min()) if self._shift else self._low
+
+    def highest(self) -> int:
+        """Return the highest code."""
+        return int(self._codes.take(np.concatenate(self._at_high)).max()) if self._shift else self._high
 
 
 def _frequency(entry: tuple[str | int | bool, int]) -> int:

@@ -4,18 +4,21 @@ kept.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from typing import Any, overload
+from collections.abc import Callable, Sequence
+from typing import Any, Final, overload
 
 import msgspec
 import numpy as np
 
 from forecourt.catalog.bitmap import Positions
 from forecourt.catalog.bodies import Bodies
-from forecourt.catalog.column import Codes, compact
+from forecourt.catalog.column import Codes, Order, compact, followed, renumbered
+from forecourt.catalog.moves import NOWHERE, Moves
 from forecourt.catalog.text import normalise
 
-__all__ = ["IdentifierIntake", "Identifiers", "StockKeys"]
+__all__ = ["IdentifierIntake", "Identifiers", "StockKeys", "stock_followed"]
+
+_FINDER_STEP: Final = 64
 
 _ODD = re.compile(r"[\0-\x09\x0b-\x20]")
 """What the normal form of an ASCII text changes apart from case; a newline parts the texts that are looked at."""
@@ -45,8 +48,46 @@ class Identifiers:
         end = bisect_right(ranks, wanted, lo=first, key=self._normal)
         return np.sort(self._order[first:end])
 
+    def followed(self, fresh: "Identifiers", moves: Moves, replaced: Positions, bodies: Bodies) -> "Identifiers":
+        """Return the order of a stock that follows; `bodies` are its. Only the fresh identifiers are looked for.
+
+        `replaced` says for each fresh listing where the earlier one with its id was, `NOWHERE` if there was none.
+        """
+        ranks: Positions = np.full(moves.before + 1, NOWHERE, dtype=np.uint32)
+        ranks[self._order] = np.arange(self._order.size, dtype=np.uint32)
+        known = ranks.take(np.minimum(replaced.take(fresh._order), np.uint32(moves.before)))
+        finder = Finder(self._order.size, self._normal, fresh._order.size)
+        places: list[int] = []
+        for rank, at in enumerate(known.tolist()):
+            wanted = fresh._normal(rank)
+            places.append(at if at != NOWHERE and self._normal(at) == wanted else finder.first(wanted))
+        where = moves.earlier.take(self._order)
+        kept = where != NOWHERE
+        kept_before = np.concatenate(([0], np.cumsum(kept)))
+        order = np.insert(where[kept], kept_before[np.array(places, dtype=np.intp)], moves.fresh.take(fresh._order))
+        return Identifiers(self._member, order, bodies)
+
     def _normal(self, rank: int) -> str:
         return normalise(self._decode(self._bodies[int(self._order[rank])]))
+
+
+class Finder:
+    """Finds places in an order whose keys have to be read from bodies; when asked for many, it keeps some of them."""
+
+    def __init__(self, count: int, key: Callable[[int], Any], asked: int) -> None:
+        self._ranks = range(count)
+        self._key = key
+        self._some: list[Any] | None = None
+        if asked > count // _FINDER_STEP // 8:
+            self._some = [key(rank) for rank in range(0, count, _FINDER_STEP)]
+
+    def first(self, wanted: Any) -> int:
+        """Return the first place whose key is not below `wanted`."""
+        if self._some is None:
+            return bisect_left(self._ranks, wanted, key=self._key)
+        end = bisect_left(self._some, wanted) * _FINDER_STEP
+        start = max(end - _FINDER_STEP + 1, 0)
+        return bisect_left(self._ranks, wanted, lo=start, hi=min(end, len(self._ranks)), key=self._key)
 
 
 class StockKeys(Sequence[tuple[str, str]]):
@@ -73,6 +114,29 @@ class StockKeys(Sequence[tuple[str, str]]):
             return [self[each] for each in range(*group.indices(len(self)))]
         text = self._decode(self._bodies[int(self._firsts[group])])
         return normalise(text), text
+
+
+def stock_followed(earlier: Order, fresh: Order, moves: Moves, replaced: Positions, bodies: Bodies) -> Order:
+    """Return the order by stock number of a stock that follows; `bodies` are its. `replaced` as for `Identifiers`."""
+    keys: Sequence[tuple[str, str]] = earlier.values
+    finder = Finder(len(keys), keys.__getitem__, len(fresh.values))
+    former = replaced.take(fresh.ascending.take(fresh.starts[:-1])).tolist()
+    places: list[int] = []
+    new: list[bool] = []
+    for key, position in zip(fresh.values, former, strict=True):
+        place = len(keys) if position == NOWHERE else int(earlier.codes[position])
+        if place >= len(keys) or keys[place] != key:
+            place = finder.first(key)
+        places.append(place)
+        new.append(place == len(keys) or keys[place] != key)
+    is_new = np.array(new, dtype=np.bool_)
+    tables = renumbered(len(keys), np.array(places, dtype=np.int64), is_new)
+    codes, alive = followed(moves, earlier.codes, fresh.codes, tables, len(keys) + int(np.count_nonzero(is_new)))
+    groups = int(np.count_nonzero(alive))
+    firsts = np.zeros(groups + 1, dtype=np.uint32)
+    # Of several values for one place the last stays, which is the first of its group.
+    firsts[np.minimum(codes, codes.dtype.type(groups))[::-1]] = np.arange(len(moves), dtype=np.uint32)[::-1]
+    return Order(StockKeys("stock", firsts[:-1], bodies), codes)
 
 
 class _Reader:

@@ -9,9 +9,10 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from forecourt.catalog.bitmap import Positions, PostingsBuilder
+from forecourt.catalog.bitmap import Positions
 from forecourt.catalog.column import Codes, compact
 from forecourt.catalog.listing import instant, number
+from forecourt.catalog.postings import PostingsBuilder
 
 __all__ = [
     "MISSING",
@@ -128,8 +129,7 @@ class Times:
         self._chunks: list[npt.NDArray[np.int64]] = []
 
     def take(self, column: Sequence[Any]) -> None:
-        """Take a column; a text that is no time is none."""
-        column = texts_of(column)
+        """Take a column of texts; one that is no time is none."""
         # An import stamps many listings with one time.
         read = {text: NO_TIME if (moment := instant(text)) is None else moment for text in set(column)}
         self._chunks.append(np.fromiter(map(read.__getitem__, column), np.int64, len(column)))
@@ -170,10 +170,9 @@ class FeatureIntake:
         return {seen[code]: postings.of(code) for code in sorted(range(len(seen)), key=seen.__getitem__)}
 
 
-def flattened(first: int, column: Sequence[Any]) -> tuple[Sequence[str | None], Positions]:
+def flattened(first: int, column: Sequence[Sequence[str] | None]) -> tuple[Sequence[str], Positions]:
     """Return the texts of a column of lists, and the position that each belongs to."""
-    flat, positions = spread(first, [value if type(value) is list else () for value in column])
-    return texts_of(flat), positions
+    return spread(first, [value or () for value in column])
 
 
 def spread(first: int, lists: Sequence[Sequence[Any]]) -> tuple[list[Any], Positions]:

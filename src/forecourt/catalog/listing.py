@@ -18,6 +18,7 @@ __all__ = [
     "FACET_TERMS",
     "NUMBERS",
     "OFFERED",
+    "AnyMembers",
     "Listing",
     "Members",
     "instant",
@@ -62,40 +63,48 @@ class Listing:
     body: bytes
 
 
-class Members(msgspec.Struct):
-    """The members of a body that the catalog looks at; the others are skipped unread."""
+class Members(msgspec.Struct, gc=False):
+    """The members of a body that the catalog looks at, of the types that they should have; the others are skipped
+    unread.
+    """
 
-    make: Any = None
-    model: Any = None
-    trim: Any = None
-    year: Any = None
-    condition: Any = None
-    transmission: Any = None
-    fuel: Any = None
-    driveline: Any = None
-    body: Any = None
-    exterior_color: Any = None
-    interior_color: Any = None
-    rooftop: Any = None
-    status: Any = None
-    vehicle_type: Any = None
-    dc_fast_charge: Any = None
-    charge_port: Any = None
-    feature_codes: Any = None
-    price: Any = None
-    list_price: Any = None
-    msrp: Any = None
-    mileage: Any = None
-    electric_range_mi: Any = None
-    displacement_cc: Any = None
-    updated_at: Any = None
-    vin: Any = None
-    stock: Any = None
-    vehicle_id: Any = None
-    features: Any = None
-    description: Any = None
-    engine: Any = None
-    notes: Any = None
+    make: str | None = None
+    model: str | None = None
+    trim: str | None = None
+    year: int | float | None = None
+    condition: str | None = None
+    transmission: str | None = None
+    fuel: str | None = None
+    driveline: str | None = None
+    body: str | None = None
+    exterior_color: str | None = None
+    interior_color: str | None = None
+    rooftop: str | None = None
+    status: str | None = None
+    vehicle_type: str | None = None
+    dc_fast_charge: bool | None = None
+    charge_port: str | None = None
+    feature_codes: list[str] | None = None
+    price: int | float | None = None
+    list_price: int | float | None = None
+    msrp: int | float | None = None
+    mileage: int | float | None = None
+    electric_range_mi: int | float | None = None
+    displacement_cc: int | float | None = None
+    updated_at: str | None = None
+    vin: str | None = None
+    stock: str | None = None
+    vehicle_id: str | None = None
+    features: list[str] | None = None
+    description: str | None = None
+    engine: str | None = None
+    notes: str | None = None
+
+
+AnyMembers: Final = msgspec.defstruct(
+    "AnyMembers", [(member.name, Any, None) for member in msgspec.structs.fields(Members)], gc=False
+)
+"""The same members, of whatever type."""
 
 
 def number(value: object) -> int | float | None:

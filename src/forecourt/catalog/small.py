@@ -13,8 +13,8 @@ import numpy as np
 from pyroaring import FrozenBitMap
 
 from forecourt.catalog.bitmap import positions_of
-from forecourt.catalog.build import Parts
 from forecourt.catalog.column import NumberColumn, Order, TermColumn
+from forecourt.catalog.parts import Parts
 from forecourt.catalog.text import normalise
 from forecourt.model import Filters
 
@@ -173,7 +173,7 @@ class _Ways:
 
     @cached_property
     def _down(self) -> _Way:
-        return _Way(self._order.descending.tolist())
+        return _Way(self._order.steps(0, len(self._order), descending=True).tolist())
 
 
 def bits_of(bitmap: FrozenBitMap, count: int) -> int:

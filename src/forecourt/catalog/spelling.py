@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -62,28 +63,28 @@ class Spellings:
 
 
 def spellings_of(
-    seen: Sequence[str],
-    spelt: npt.NDArray[np.uint32],
+    written: Sequence[str],
+    spelt: npt.NDArray[Any],
     numbers: Sequence[int],
     values: Sequence[str],
-    dealers: npt.NDArray[np.uint32],
+    dealers: npt.NDArray[Any],
     names: Sequence[str],
 ) -> dict[str, dict[str, dict[str, int]]]:
     """Return the values of one member that are written in several ways: value, seller, spelling, listings.
 
-    `spelt` holds each position's code in `seen`, `numbers` the place in `values` that each code stands for (-1: in
-    none), `dealers` each position's code in `names`.
+    `spelt` holds each position's code in `written` (a greater one: none), `numbers` the place in `values` that each
+    code stands for, `dealers` each position's code in `names`.
     """
-    ways = np.bincount([number for number in numbers if number >= 0], minlength=len(values))
-    varied = np.array([number >= 0 and ways[number] > 1 for number in numbers] + [False], dtype=np.bool_)
     found: dict[str, dict[str, dict[str, int]]] = {}
-    if not varied.any():
+    if len(values) == len(written):
         return found
-    at = varied[np.minimum(spelt, len(seen))]
-    pairs = np.sort(dealers[at].astype(np.int64) * len(seen) + spelt[at])
+    ways = np.bincount(numbers, minlength=len(values))
+    varied = np.append(ways[numbers] > 1, False)
+    at = varied[np.minimum(spelt, len(written))]
+    pairs = np.sort(dealers[at].astype(np.int64) * len(written) + spelt[at])
     starts = np.flatnonzero(np.diff(pairs, prepend=-1))
     counts = np.diff(starts, append=pairs.size).tolist()
     for pair, count in zip(pairs[starts].tolist(), counts, strict=True):
-        dealer, code = divmod(pair, len(seen))
-        found.setdefault(values[numbers[code]], {}).setdefault(names[dealer], {})[seen[code]] = count
+        dealer, code = divmod(pair, len(written))
+        found.setdefault(values[numbers[code]], {}).setdefault(names[dealer], {})[written[code]] = count
     return found

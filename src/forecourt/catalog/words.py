@@ -9,7 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import FrozenBitMap
 
-from forecourt.catalog.bitmap import EMPTY, Positions, Postings, PostingsBuilder
+from forecourt.catalog.bitmap import EMPTY, Positions
+from forecourt.catalog.column import living, united
+from forecourt.catalog.moves import Moves
+from forecourt.catalog.postings import Postings, PostingsBuilder
 from forecourt.catalog.text import letters, tokens
 
 __all__ = ["WordIndex", "WordIntake"]
@@ -25,11 +28,17 @@ _AFTER_ALL = chr(0x10FFFF)
 class WordIndex:
     """The tokens of the listings in order, each with its positions; a prefix is a run of tokens."""
 
-    def __init__(self, words: list[str], postings: Postings) -> None:
+    def __init__(self, words: Sequence[str], postings: Postings) -> None:
         self._words = words
         self._postings = postings
         self._remembered: OrderedDict[str, FrozenBitMap] = OrderedDict()
         self._first_letters = {letter: self._union(letter) for letter in sorted({word[0] for word in words})}
+
+    def followed(self, fresh: "WordIndex", moves: Moves) -> "WordIndex":
+        """Return the index of a stock that follows from this one's by `moves`."""
+        words, earlier_codes, fresh_codes = united(self._words, fresh._words)
+        postings, alive = self._postings.followed(fresh._postings, moves, (earlier_codes, fresh_codes), len(words))
+        return WordIndex(living(words, alive), postings)
 
     def matching(self, text: str) -> FrozenBitMap | None:
         """Return the positions that every word of `text` matches, None when `text` has no word at all."""
@@ -81,9 +90,9 @@ class WordIntake:
         """Take texts, each of a position."""
         known = self._known
         numbers = np.fromiter(map(known.__getitem__, texts), np.uint32, len(texts))
-        ends = np.frombuffer(known.ends, dtype=np.uint32).astype(np.intp)
+        bounds = np.frombuffer(known.ends, dtype=np.uint32)
         tokens = np.frombuffer(known.tokens, dtype=np.uint32)
-        starts, ends = ends[numbers], ends[numbers + 1]
+        starts, ends = bounds.take(numbers).astype(np.intp), bounds.take(numbers + 1).astype(np.intp)
         lengths = ends - starts
         # The place of each token of each text in `tokens`: the texts' starts, counted on from.
         steps = np.arange(lengths.sum(), dtype=np.intp)

@@ -20,7 +20,8 @@ _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1", "[::1]")
 @click.option("--host", help="Address to listen at (default 127.0.0.1).")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen at (default 8000; 0 takes a free one).")
 @click.option("--data", type=click.Path(file_okay=False), help="Folder of the database (default ./forecourt-data).")
-def command(config: str | None, host: str | None, port: int | None, data: str | None) -> None:
+@click.option("--pap-dev", is_flag=True, help="Demonstrate PAP over TLS on this machine, with an agent to try it.")
+def command(config: str | None, host: str | None, port: int | None, data: str | None, pap_dev: bool) -> None:
     """Run the dealer agent.
 
     Without a configuration it serves a demo dealer with two rooftops and some 500 vehicles.
@@ -29,19 +30,33 @@ def command(config: str | None, host: str | None, port: int | None, data: str | 
     Example:
       forecourt serve --port 8000
     """
-    import logging
-
     from forecourt.cli._mistake import wrong_usage
     from forecourt.server import ConfigError, create_app, load
+    from forecourt.server.logs import configure
 
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     server: dict[str, Any] = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
     try:
-        settings = load(config, server=server, data=data)
+        settings = load(config, server=server, data=data, pap=_PAP_DEV if pap_dev else {})
         app = create_app(settings)
+        tls = _tls(settings) if settings.pap.demonstration else {}
     except ConfigError as error:
         raise wrong_usage(error, config) from None
-    _run(app)
+    configure(settings.log)
+    _run(app, tls)
+
+
+_PAP_DEV = {"enabled": True, "domain": "dealer.localhost", "demonstration": True}
+
+
+def _tls(settings: "Config") -> dict[str, str]:
+    """Return what uvicorn needs to speak TLS with the demonstration's certificate."""
+    from forecourt.server import ConfigError
+    from forecourt.server.pap.demonstration import prepare
+
+    if settings.server.host not in ("127.0.0.1", "::1", "localhost"):
+        raise ConfigError("the PAP demonstration stays on this machine; listen at 127.0.0.1", "server", "host")
+    made = prepare(Path(settings.data))
+    return {"ssl_certfile": str(made.certificate), "ssl_keyfile": str(made.server_key)}
 
 
 def _warn(settings: "Config") -> None:
@@ -57,7 +72,7 @@ def _warn(settings: "Config") -> None:
         )
 
 
-def _run(app: "Application") -> None:
+def _run(app: "Application", tls: dict[str, str]) -> None:
     import socket
 
     import uvicorn
@@ -94,7 +109,7 @@ def _run(app: "Application") -> None:
                 self.force_exit = True
             self.should_exit = True
 
-    server = Server(uvicorn_config(app))
+    server = Server(uvicorn_config(app, **tls))
     # Where the start fails, uvicorn returns or exits, by its version; the one word about it is said here.
     with contextlib.suppress(SystemExit):
         server.run([listener])
@@ -110,17 +125,45 @@ def _addresses(app: "Application", port: int) -> str:
     settings = app.deployment.config
     host = settings.server.host
     shown = f"[{host}]" if ":" in host else host
-    base = settings.server.public_url or f"http://{shown}:{port}"
+    scheme = "https" if settings.pap.demonstration else "http"
+    base = settings.server.public_url or f"{scheme}://{shown}:{port}"
     name = app.deployment.name
-    versions = reversed(list(app.deployment.contracts))
+    versions = list(reversed(list(app.deployment.contracts)))
     lines = [
         f"{name} answers AI agents at {base}",
         "",
         *(f"  AAP {version} over A2A   {base}/v{version}/a2a" for version in versions),
+        *(f"  AAP {version} over MCP   {base}/v{version}/mcp" for version in versions),
         f"  Agent card         {base}/.well-known/agent-card.json",
+        *_pap_addresses(app, port),
         f"  Listening at       {shown} port {port}",
         f"  Data               {Path(settings.data).resolve()}",
         "",
         "Press Ctrl+C to stop.",
     ]
     return "\n".join(lines)
+
+
+def _pap_addresses(app: "Application", port: int) -> list[str]:
+    """Return the lines about PAP, where it is on."""
+    settings = app.deployment.config
+    if not settings.pap.enabled:
+        return []
+    from forecourt.server.pap.settings import public_url
+
+    public = public_url(settings)
+    lines = [
+        f"  PAP                {public}/.well-known/poppy.json",
+        f"  PAP operations     {public}/api/openapi.json",
+    ]
+    if settings.pap.demonstration:
+        folder = Path(settings.data) / "pap-dev"
+        lines += [
+            "",
+            "Try PAP from another terminal:",
+            "",
+            f"  python -m forecourt.server.pap.shopper --port {port} --data {settings.data}",
+            f"  curl --cacert {folder / 'ca.pem'} --connect-to ::127.0.0.1:{port} {public}/.well-known/poppy.json",
+            "",
+        ]
+    return lines

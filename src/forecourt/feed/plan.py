@@ -9,12 +9,18 @@ from forecourt.feed.error import FeedError
 
 __all__ = ["Plan", "check_mapping", "known_columns", "plan"]
 
+_STATE: Final = frozenset({
+    "disposition", "condition", "is_new", "certified", "status", "year", "currency", "odometer_unit",
+})  # fmt: skip
 _BUILD: Final = frozenset({
+    "make", "model", "trim",
     "body", "transmission", "driveline", "fuel", "vehicle_type", "engine", "displacement_cc", "cylinders", "city_mpg",
     "highway_mpg", "electric_range_mi", "battery_kwh", "motor_power_hp", "dc_fast_charge", "charge_port",
 })  # fmt: skip
 _BUILD_OTHERS: Final = frozenset({"doors", "market_class", "passenger_capacity", "series_detail", "legal_disclaimer"})
-_NOT_ONE_TEXT: Final = frozenset({*MANY, "mileage", "all_in_price", "offer_price", "list_price", "msrp"})
+_NOT_ONE_TEXT: Final = frozenset({
+    *MANY, "mileage", "all_in_price", "offer_price", "list_price", "msrp", "rooftop_name", "rooftop_code",
+})  # fmt: skip
 """Fields whose columns are looked at one by one."""
 
 
@@ -24,11 +30,15 @@ class Plan:
 
     texts: list[tuple[str, int]] = field(default_factory=list)
     """Field and position of every column of which one text is wanted, in the order in which they count."""
+    state_texts: list[tuple[str, int]] = field(default_factory=list)
+    """The same for what few words say of many vehicles: whether they are new, where they stand, their year."""
     build_texts: list[tuple[str, int]] = field(default_factory=list)
     """The same for how a vehicle is built, which vehicles of one trim have in common."""
     build_others: dict[str, tuple[int, ...]] = field(default_factory=dict)
     build_places: tuple[int, ...] = ()
     """All positions that the build is made of."""
+    state_places: tuple[int, ...] = ()
+    """All positions that the state is made of."""
     fields: dict[str, tuple[int, ...]] = field(default_factory=dict)
     others: dict[str, tuple[int, ...]] = field(default_factory=dict)
     unmapped: dict[str, int] = field(default_factory=dict)
@@ -74,12 +84,14 @@ def plan(columns: tuple[str, ...], mapping: Mapping[str, str]) -> Plan:
                 ignored.append(column)
     result.fields = {name: tuple(at for _, at in sorted(places)) for name, places in ranked.items()}
     texts = [(name, at) for name, places in result.fields.items() if name not in _NOT_ONE_TEXT for at in places]
-    result.texts = [(name, at) for name, at in texts if name not in _BUILD]
+    result.texts = [(name, at) for name, at in texts if name not in _BUILD and name not in _STATE]
+    result.state_texts = [(name, at) for name, at in texts if name in _STATE]
     result.build_texts = [(name, at) for name, at in texts if name in _BUILD]
     result.others = {name: tuple(at for _, at in sorted(places)) for name, places in others.items()}
-    for name in _BUILD_OTHERS & result.others.keys():
+    for name in [name for name in result.others if name in _BUILD_OTHERS]:
         result.build_others[name] = result.others.pop(name)
     places = [at for _, at in result.build_texts] + [at for each in result.build_others.values() for at in each]
     result.build_places = tuple(sorted(set(places)))
+    result.state_places = tuple(sorted({at for _, at in result.state_texts}))
     result.ignored = tuple(ignored)
     return result

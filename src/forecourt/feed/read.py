@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import IO, Any, Final
 
@@ -16,7 +16,7 @@ from forecourt.feed.reader import find_reader
 from forecourt.feed.report import Report
 from forecourt.feed.vehicle import Unfit, Vehicles
 
-__all__ = ["read_feed"]
+__all__ = ["read_feed", "read_undated", "stamp"]
 
 _EARLIER: Final = "another row of the same vehicle has a later update, and counts"
 _LATER: Final = "a later row of the same vehicle counts"
@@ -36,12 +36,28 @@ def read_feed(stream: IO[bytes], options: FeedOptions, report: Report) -> Iterat
     Memory stays bounded whatever the length of the feed. Raises FeedError, at any moment, if the feed as a whole
     cannot be used; what was given before is not to be kept then.
     """
+    now = stamp(options.now)
+    for vehicle, updated in read_undated(stream, options, report):
+        if updated is None:
+            known = options.unchanged_since(vehicle) if options.unchanged_since else None
+            vehicle["updated_at"] = known or now
+        yield vehicle
+
+
+def stamp(now: datetime) -> str:
+    """Return a moment as an RFC 3339 date-time in UTC."""
+    return now.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
+
+
+def read_undated(
+    stream: IO[bytes], options: FeedOptions, report: Report
+) -> Iterator[tuple[dict[str, Any], str | None]]:
+    """Give what `read_feed` gives, each with the `updated_at` of the feed, or with None and without one."""
     check_mapping(options.mapping)
     text = Text(stream)
     report.encoding = text.encoding
     report.format, reader = find_reader(text.head, options.format)
     vehicles = Vehicles(options, report)
-    now = options.now.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
     qualify = options.qualify_ids if options.qualify_ids is not None else not isinstance(options.rooftop, str)
     with closing(Seen()) as seen:
         for row in reader.rows(text, options.mapping, report):
@@ -55,24 +71,26 @@ def read_feed(stream: IO[bytes], options: FeedOptions, report: Report) -> Iterat
             # Where the feed names no rooftop, the seller's own id stands for it, and says nothing.
             prefix = f"{_slug(rooftop)}:" if qualify and rooftop != options.dealer_id else ""
             fallback = prefix + (vin or vehicle.get("stock") or own_id)
-            verdict = seen.judge(rooftop, vin, prefix + own_id if own_id else fallback, fallback, updated, row.line)
-            if verdict.loser is not None:
-                report.add("duplicate", verdict.loser, "", _LATER if verdict.counts else _EARLIER)
-            elif verdict.counts:
+            vehicle_id = prefix + own_id if own_id else fallback
+            verdict = seen.judge(rooftop, vin, vehicle_id, fallback, updated, row.line)
+            if verdict is None:
+                vehicle["vehicle_id"] = vehicle_id
                 report.imported += 1
-            if not verdict.counts:
-                continue
+            else:
+                vehicle["vehicle_id"] = verdict.vehicle_id
+                if verdict.loser is not None:
+                    report.add("duplicate", verdict.loser, "", _LATER if verdict.counts else _EARLIER)
+                elif verdict.counts:
+                    report.imported += 1
+                if not verdict.counts:
+                    continue
             for kind, field, reason in vehicles.found:
                 report.add(kind, row.line, field, reason)
-            if verdict.elsewhere:
+            if verdict is not None and verdict.elsewhere:
                 report.add("warning", row.line, "vin", _ELSEWHERE)
-            if verdict.renamed:
+            if verdict is not None and verdict.renamed:
                 report.add("repaired", row.line, "vehicle_id", _RENAMED)
-            vehicle["vehicle_id"] = verdict.vehicle_id
-            if updated is None:
-                known = options.unchanged_since(vehicle) if options.unchanged_since else None
-                vehicle["updated_at"] = known or now
-            yield vehicle
+            yield vehicle, updated
     report.encoding = text.encoding
     if text.mixed:
         report.warn(_MIXED)

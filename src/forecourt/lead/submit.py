@@ -18,6 +18,7 @@ from forecourt.lead.fingerprint import fingerprint
 from forecourt.lead.hours import DEPARTMENTS, OpeningHours, hosts
 from forecourt.lead.identity import person_keys, vehicle_key
 from forecourt.lead.moment import format_time
+from forecourt.lead.outbox import Dispatch, sealed_places, snapshot
 from forecourt.lead.seller import Seller
 from forecourt.model import LeadRequest
 from forecourt.store import Booking, LeadTransaction, NewLead, Store
@@ -36,10 +37,11 @@ _TIMES_SHOWN: Final = "%A, %B {day} at {hour}:%M %p"
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """What the vehicle of interest was found to be: one listing of ours, or nothing in particular."""
+    """What the vehicle of interest was found to be: one listing of ours, with its body, or nothing in particular."""
 
     listing_id: str | None = None
     rooftop: str | None = None
+    body: bytes | None = None
 
 
 def key_scope(seller: Seller, caller: str | None) -> str:
@@ -56,22 +58,43 @@ async def replay(store: Store, seller: Seller, request: LeadRequest, caller: str
 
 
 async def submit(
-    store: Store, seller: Seller, request: LeadRequest, stock: Stock, caller: str | None, now: datetime
+    store: Store,
+    seller: Seller,
+    request: LeadRequest,
+    stock: Stock,
+    caller: str | None,
+    now: datetime,
+    dispatch: Dispatch | None = None,
 ) -> bytes:
     """Take the lead and return its receipt: JSON bytes, the same for every replay of the same key and content.
+
+    `dispatch` says where it is sent, and seals it; its deliveries are committed with it, and sent by others later.
 
     The request has passed the contract's schema, its consent is good, and its vehicle can be had. Raises AAPError
     IDEMPOTENCY_CONFLICT or APPOINTMENT_TIME_UNAVAILABLE, with nothing kept; StoreError when the database fails.
     """
-    submission = _Submission(seller, request, stock, caller, now)
-    return await store.decide_lead(submission.take)
+    dispatch = dispatch or Dispatch()
+    submission = _Submission(seller, request, stock, caller, now, dispatch)
+    receipt = await store.decide_lead(submission.take)
+    dispatch.wake()
+    return receipt
 
 
 class _Submission:
     """One lead on its way through the transaction; what can be computed beforehand, is."""
 
-    def __init__(self, seller: Seller, request: LeadRequest, stock: Stock, caller: str | None, now: datetime) -> None:
+    def __init__(
+        self,
+        seller: Seller,
+        request: LeadRequest,
+        stock: Stock,
+        caller: str | None,
+        now: datetime,
+        dispatch: Dispatch,
+    ) -> None:
         self.seller, self.request, self.stock, self.caller, self.now = seller, request, stock, caller, now
+        self.dispatch = dispatch
+        self.snapshot = snapshot(stock.body)
         self.appointment = request.part("appointment")
         self.fingerprint = fingerprint(request.business)
         self.scope = key_scope(seller, caller)
@@ -103,6 +126,8 @@ class _Submission:
         booking, decision = self._book(transaction)
         receipt = self._receipt(lead_id, booking, decision)
         keyed = self.request.idempotency_key is not None
+        at_business, at_grant = sealed_places(lead_id)
+        seal = self.dispatch.sealer.seal
         transaction.add(
             NewLead(
                 lead_id=lead_id,
@@ -113,14 +138,16 @@ class _Submission:
                 caller=self.caller,
                 person_keys=self.persons,
                 vehicle_key=self.vehicle,
-                business=_json(self.request.business),
-                grant=_json(self.request.consent),
+                business=seal(_json(self.request.business), at_business),
+                grant=seal(_json(self.request.consent), at_grant),
                 receipt=receipt,
                 booking=booking,
                 scope=self.scope if keyed else None,
                 key=self.request.idempotency_key,
                 fingerprint=self.fingerprint,
                 expires_at=self.now + KEY_LIFETIME if keyed else None,
+                snapshot=self.snapshot,
+                deliveries=self.dispatch.of_lead(self.seller.dealer_id, lead_id, self.rooftop, booking, self.now),
             )
         )
         return receipt

@@ -19,7 +19,10 @@ from forecourt.server.limit import ClientLimit
 from forecourt.server.oauth import TokenVerifier
 from forecourt.store import Store, StoreError
 
-__all__ = ["Admission"]
+__all__ = ["RESOURCE_METADATA", "Admission"]
+
+RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
+"""Where a protected resource says which authorization servers serve it (RFC 9728 section 3)."""
 
 KEY_HEADER: Final = b"x-api-key"
 _KEY_SCHEME: Final = "apiKey"
@@ -78,6 +81,11 @@ class Admission:
         if scope is not None and credential.scopes is not None and scope not in credential.scopes:
             raise A2AError.permission_denied(f"The token lacks the scope {scope}")
         return replace(caller, identity=credential.identity, sellers=_reached(caller.sellers, credential.sellers))
+
+    async def identify(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Raise A2AError `unauthenticated` unless the request shows a good credential. Counts nothing."""
+        if await self._credential(headers) is None:
+            raise self._unauthenticated()
 
     async def _credential(self, headers: Iterable[tuple[bytes, bytes]]) -> _Credential | None:
         """Return who the request's credential proves, None when it shows none. Raises for one that is not good."""
@@ -151,9 +159,27 @@ class Admission:
         return tuple(alternatives)
 
     @property
-    def is_public(self) -> bool:
-        """Whether anybody may call every skill."""
-        return self._open or self._public.issuperset(SKILLS)
+    def is_closed(self) -> bool:
+        """Whether nothing is open to anybody."""
+        return not self._open and not self._public
+
+    @property
+    def has_issuer(self) -> bool:
+        """Whether tokens of an authorization server are accepted."""
+        return self._access.oauth is not None
+
+    def resource_metadata(self, resource: str, name: str) -> dict[str, Any] | None:
+        """Return what RFC 9728 asks of the resource at this address, None where no issuer's tokens are accepted."""
+        oauth = self._access.oauth
+        if oauth is None:
+            return None
+        return {
+            "resource": resource,
+            "resource_name": name,
+            "authorization_servers": [oauth.issuer],
+            "scopes_supported": sorted(set(oauth.scopes.values())),
+            "bearer_methods_supported": ["header"],
+        }
 
 
 def _reached(endpoint: tuple[str, ...] | None, credential: tuple[str, ...] | None) -> tuple[str, ...] | None:

@@ -8,15 +8,21 @@ from starlette.types import ASGIApp
 
 from forecourt.agent import Caller
 from forecourt.binding.a2a import A2ABinding
+from forecourt.binding.mcp import MCPBinding, Toolbox
 from forecourt.contract import default_version
 from forecourt.server.config import Config
 from forecourt.server.deployment import Deployment
 from forecourt.server.endpoint import A2AEndpoint, Receive, Scope, Send
+from forecourt.server.mcp_endpoint import MCPEndpoint, place_of
+from forecourt.server.origin import Origins
 from forecourt.server.pages import pages
+from forecourt.server.pap import pap_site
 
 __all__ = ["Application", "create_app"]
 
 _DEALERS: Final = "/dealers/"
+
+_Endpoints = dict[str, A2AEndpoint | MCPEndpoint]
 
 _log = logging.getLogger("forecourt.server")
 
@@ -26,31 +32,46 @@ class Application:
 
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
+        self._pap = pap_site(deployment)
         self._pages: ASGIApp = pages(deployment)
         self._bindings = {version: A2ABinding(contract) for version, contract in deployment.contracts.items()}
+        self._toolboxes = {version: Toolbox(contract) for version, contract in deployment.contracts.items()}
+        self._origins = Origins(deployment.config, deployment.hosts)
         self._endpoints = self._tree("", Caller())
-        self._hosted: dict[bytes, dict[str, A2AEndpoint]] = {}
+        self._hosted: dict[bytes, _Endpoints] = {}
         for dealer_id in deployment.sellers:
             self._endpoints |= self._tree(f"{_DEALERS}{dealer_id}", Caller(dealer_id, (dealer_id,)))
         for host, dealer_id in deployment.hosts.items():
             self._hosted[host.encode()] = self._tree("", Caller(dealer_id, (dealer_id,)))
 
-    def _tree(self, prefix: str, caller: Caller) -> dict[str, A2AEndpoint]:
+    def _tree(self, prefix: str, caller: Caller) -> "_Endpoints":
         """Return the endpoints below a path, all for the same sellers."""
-        endpoints = {
+        endpoints: _Endpoints = {
             f"{prefix}/v{version}/a2a": A2AEndpoint(self.deployment, binding, caller)
             for version, binding in self._bindings.items()
         }
-        endpoints[f"{prefix}/a2a"] = endpoints[f"{prefix}/v{default_version()}/a2a"]
+        place = place_of(self.deployment, caller)
+        for version, toolbox in self._toolboxes.items():
+            binding = MCPBinding(toolbox, place)
+            endpoints[f"{prefix}/v{version}/mcp"] = MCPEndpoint(self.deployment, binding, caller, self._origins)
+        for protocol in ("a2a", "mcp"):
+            endpoints[f"{prefix}/{protocol}"] = endpoints[f"{prefix}/v{default_version()}/{protocol}"]
         return endpoints
+
+    def mcp_endpoint(self, version: str) -> MCPEndpoint | None:
+        """Return the MCP endpoint of the whole deployment under one contract, None when there is no such contract."""
+        endpoint = self._endpoints.get(f"/v{version}/mcp")
+        return endpoint if isinstance(endpoint, MCPEndpoint) else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or live through one lifespan."""
         if scope["type"] == "http":
             endpoints = self._hosted.get(_host(scope), self._endpoints) if self._hosted else self._endpoints
-            endpoint = endpoints.get(scope["path"]) if scope["method"] == "POST" else None
-            if endpoint is not None:
+            endpoint = endpoints.get(scope["path"])
+            if endpoint is not None and (scope["method"] == "POST" or isinstance(endpoint, MCPEndpoint)):
                 await endpoint(scope, receive, send)
+            elif self._pap is not None and (found := self._pap.find(scope["path"], _host(scope))) is not None:
+                await found(scope, receive, send)
             else:
                 await self._pages(scope, receive, send)
         elif scope["type"] == "lifespan":
@@ -69,6 +90,8 @@ class Application:
         gc.freeze()
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        if self._pap is not None:
+            await self._pap.close()
         await self.deployment.close()
         await send({"type": "lifespan.shutdown.complete"})
 
@@ -87,4 +110,6 @@ def create_app(config: Config | None = None) -> Application:
 
     Raises ConfigError.
     """
-    return Application(Deployment(config or Config()))
+    deployment = Deployment(config or Config())
+    deployment.prepare_leads()
+    return Application(deployment)

@@ -15,12 +15,14 @@ from forecourt.server.config_environment import apply_environment
 from forecourt.server.config_problem import ConfigError, mistakes
 
 __all__ = [
+    "PAP",
     "Access",
     "Appointments",
     "Config",
     "ConfigError",
     "Dealer",
     "Feed",
+    "Leads",
     "Limits",
     "Log",
     "Metrics",
@@ -66,6 +68,8 @@ class Dealer(_Section, frozen=True):
     profile: str
     hosts: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9.-]+$", description="a host name")], ...] = ()
     """Host names at which this seller alone answers, at the paths that the whole deployment has elsewhere."""
+    deliveries: tuple[dict[str, Any], ...] | None = None
+    """Where its leads go, see `forecourt.server.destinations`; None is files in `data`, an empty list nowhere."""
 
 
 class Feed(_Section, frozen=True):
@@ -88,6 +92,15 @@ class Feed(_Section, frozen=True):
     timezone: str = "UTC"
     most_removed: Annotated[float, Meta(ge=0, le=1)] = 0.5
     """The share of the stock that may vanish at once; a feed that drops more is refused as a whole."""
+
+
+class Mcp(_Section, frozen=True):
+    """Who may call the MCP endpoints from a browser, and by which names they are reached."""
+
+    allowed_origins: tuple[Annotated[str, Meta(pattern=r"^https?://[^\s/?#]+$")], ...] = ()
+    """Web origins beside the server's own whose pages may call, for example "https://assistant.example.com"."""
+    allowed_hosts: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9.-]+$")], ...] = ()
+    """Host names beside those of `public_url` and the sellers that requests may be addressed to."""
 
 
 class Search(_Section, frozen=True):
@@ -188,6 +201,37 @@ class Appointments(_Section, frozen=True):
     """Dates with hours of their own, as {open, close}, or false for closed."""
 
 
+class Leads(_Section, frozen=True):
+    """How leads are kept and sent."""
+
+    keep_proof_days: Annotated[int, Meta(ge=31, le=36_500)] = 1825
+    """How long the proof of consent stays after a lead's personal data was purged, counted from the lead's arrival."""
+    encryption_key_env: Annotated[str, Meta(min_length=1)] | None = None
+    """The environment variable with the key under which personal data is kept; None keeps it readable."""
+    first_retry_seconds: Annotated[float, Meta(gt=0, le=3600)] = 10.0
+    """After what time a delivery that failed is tried again; each further wait is twice as long."""
+    give_up_hours: Annotated[float, Meta(gt=0, le=720)] = 24.0
+    most_attempts: Annotated[int, Meta(ge=1, le=100)] = 30
+    parallel: Annotated[int, Meta(ge=1, le=64)] = 8
+    """How many deliveries one process makes at a time."""
+
+
+class PAP(_Section, frozen=True):
+    """The Personal Agent Protocol, which needs a domain of one's own and HTTPS."""
+
+    enabled: bool = False
+    domain: Annotated[str, Meta(pattern=r"^([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\.)+[A-Za-z0-9-]+$")] | None = None
+    """The domain at which agents look for `/.well-known/poppy.json`."""
+    allow_agents: tuple[str, ...] = ()
+    """The only agents that are let in, by `client_id`; empty lets everyone in."""
+    deny_agents: tuple[str, ...] = ()
+    """Agents that are not let in, by `client_id`, whatever `allow_agents` says."""
+    demonstration: bool = False
+    """What `forecourt serve --pap-dev` sets: an agent of the demonstration's own is known beforehand."""
+    private_networks: bool = False
+    """Whether agents' metadata may be fetched from loopback and private addresses: for tests alone."""
+
+
 class Config(_Section, frozen=True):
     """A whole configuration. With neither `dealer` nor `dealers` the packaged demo dealer is served."""
 
@@ -198,11 +242,14 @@ class Config(_Section, frozen=True):
     """The sellers of a network."""
     feeds: tuple[Feed, ...] = ()
     search: Search = Search()
+    mcp: Mcp = Mcp()
     limits: Limits = Limits()
     access: Access = Access()
     log: Log = Log()
     metrics: Metrics = Metrics()
     appointments: Appointments = Appointments()
+    leads: Leads = Leads()
+    pap: PAP = PAP()
     data: str = "forecourt-data"
     """The folder of the embedded database."""
     store: str | None = None
@@ -255,6 +302,10 @@ def _anchor(table: dict[str, Any], folder: Path) -> None:
     for dealer in [*_tables(table, "dealers"), *_tables(table, "dealer")]:
         if isinstance(dealer.get("profile"), str):
             dealer["profile"] = str(folder / dealer["profile"])
+        for delivery in _tables(dealer, "deliveries"):
+            for key in ("path", "ca_file", "password_file", "secret_file"):
+                if isinstance(delivery.get(key), str):
+                    delivery[key] = str(folder / delivery[key])
     for feed in _tables(table, "feeds"):
         if isinstance(feed.get("source"), str) and feed["source"] and "://" not in feed["source"]:
             feed["source"] = str(folder / feed["source"])

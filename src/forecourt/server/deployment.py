@@ -16,6 +16,7 @@ from forecourt.contract.validation import SchemaSet
 from forecourt.errors import AAPError
 from forecourt.lead.calendar import AppointmentRules
 from forecourt.lead.hours import OpeningHours
+from forecourt.lead.outbox import Destination, Dispatch, Retry
 from forecourt.lead.seller import Seller
 from forecourt.model import (
     FLAG_FILTERS,
@@ -30,6 +31,8 @@ from forecourt.model import (
 from forecourt.server.admission import Admission
 from forecourt.server.config import Appointments, Config, ConfigError
 from forecourt.server.config_problem import ConfigProblem
+from forecourt.server.courier import Courier, Pace
+from forecourt.server.destinations import make_folders, open_targets, plan_targets, read_sealer
 from forecourt.server.inventory import Inventory
 from forecourt.server.metrics import Reading
 from forecourt.server.observer import Observer
@@ -76,6 +79,8 @@ class Deployment:
         self.inventory = Inventory(self.store, self.sellers)
         self._upkeep = CursorUpkeep(self.store)
         self.schedule = FeedSchedule(self.store, self.sellers, config.feeds, self.vocabulary)
+        self._targets = plan_targets(config, self.sellers)
+        self.courier: Courier | None = None
         self.admission = Admission(config.access, config.limits, self.store)
         self.observer = Observer(config.log, self._reading)
         self._agent: Agent | None = None
@@ -91,9 +96,30 @@ class Deployment:
         }
         if feeds:
             reading["feeds"] = outcomes
+        if self.courier is not None:
+            reading["deliveries"] = self.courier.details()
         if ages:
             reading["oldest_import_seconds"] = max(ages)
         return reading
+
+    def dispatch(self) -> Dispatch:
+        """Return where leads go and what seals them. Raises ConfigError when the key is not in the environment."""
+        destinations: dict[str, list[Destination]] = {}
+        for planned in self._targets:
+            destinations.setdefault(planned.dealer_id, []).append(planned.destination)
+        return Dispatch(destinations, read_sealer(self.config))
+
+    def prepare_leads(self) -> Courier:
+        """Return what sends leads, with the secrets of its targets read. Raises ConfigError."""
+        if self.courier is None:
+            leads = self.config.leads
+            dispatch = self.dispatch()
+            retry = Retry(leads.first_retry_seconds, leads.give_up_hours * 3600, leads.most_attempts)
+            self.courier = Courier(
+                self.store, dispatch, self.sellers, open_targets(self._targets), retry, Pace(parallel=leads.parallel)
+            )
+            dispatch.wake = self.courier.wake
+        return self.courier
 
     @property
     def agent(self) -> Agent:
@@ -108,22 +134,35 @@ class Deployment:
         return not self.config.all_dealers
 
     async def open(self) -> None:
-        """Open the store, stock the demo dealer, build the catalog. Raises StoreError."""
+        """Open the store, stock the demo dealer, build the catalog, begin to send leads. Raises StoreError, and
+        ConfigError unless `prepare_leads` was called before.
+        """
+        courier = self.prepare_leads()
         await self.store.open()
+        make_folders(self._targets)
         now = datetime.now(UTC)
         cursors = await self._upkeep.read()
         if self.is_demo:
             await self._stock_demo(now)
         await self.inventory.start()
         self._agent = Agent(
-            self.sellers, self.inventory.catalog, self.store, cursors, self.capabilities, renew=self._upkeep.read
+            self.sellers,
+            self.inventory.catalog,
+            self.store,
+            cursors,
+            self.capabilities,
+            renew=self._upkeep.read,
+            dispatch=courier.dispatch,
         )
         self._upkeep.start(self._agent)
         self.schedule.start()
+        courier.start()
 
     async def close(self) -> None:
         """Stop watching and close the store; what was begun is finished."""
         self._agent = None
+        if self.courier is not None:
+            await self.courier.stop()
         await self.schedule.stop()
         await self._upkeep.stop()
         await self.inventory.stop()

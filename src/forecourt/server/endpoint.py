@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping
 from time import perf_counter
 from typing import Any, Final
 
@@ -28,10 +28,11 @@ _log = logging.getLogger("forecourt.server")
 
 
 class BodyRefusedError(Exception):
-    """The body was too long or too slow; `reason` says which, for the caller."""
+    """The body was too long or too slow; `reason` says which, for the caller, and `status` how HTTP calls it."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, status: int = 413) -> None:
         self.reason = reason
+        self.status = status
         super().__init__(reason)
 
 
@@ -61,7 +62,7 @@ class A2AEndpoint:
             if message["type"] == "http.request" and not message.get("more_body", False):
                 body = message["body"]
                 if len(body) > self._max_body:
-                    raise BodyRefusedError(_too_long(self._max_body))
+                    raise BodyRefusedError(too_long(self._max_body))
             else:
                 body = await read_rest(message, receive, self._max_body, self._body_seconds)
         except ClientGoneError:
@@ -122,11 +123,11 @@ def _kinds(error: BaseException | None) -> Iterable[str]:
         error = error.__cause__
 
 
-def pick(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, str]:
+def pick(headers: Iterable[tuple[bytes, bytes]], names: Collection[bytes] = HEADERS) -> dict[bytes, str]:
     """Return the headers that the binding reads; several of one name are one list (RFC 9110 section 5.2)."""
     found: dict[bytes, str] = {}
     for name, value in headers:
-        if name in HEADERS:
+        if name in names:
             text = value.decode("latin-1")
             found[name] = f"{found[name]},{text}" if name in found else text
     return found
@@ -156,11 +157,12 @@ async def read_rest(message: MutableMapping[str, Any], receive: Receive, limit: 
                 elif length > limit * _DRAIN_FACTOR:
                     break
     except TimeoutError:
-        raise BodyRefusedError(f"The request's body must arrive within {seconds:g} seconds") from None
+        raise BodyRefusedError(f"The request's body must arrive within {seconds:g} seconds", 408) from None
     if length > limit:
-        raise BodyRefusedError(_too_long(limit))
+        raise BodyRefusedError(too_long(limit))
     return b"".join(chunks)
 
 
-def _too_long(limit: int) -> str:
+def too_long(limit: int) -> str:
+    """Return the reason for refusing a body that is too long."""
     return f"The request's body must not be longer than {limit} bytes"

@@ -142,13 +142,15 @@ async def import_feed(
     dry_run: bool = False,
     progress: Progress | None = None,
     now: datetime | None = None,
+    before_storing: Callable[[], None] | None = None,
 ) -> Report:
     """Make what `source` holds the stock of the seller, or of the one rooftop that the feed is of.
 
     `source` is a file, or an open binary stream; `feed` says how it is read and whose it is (its own `source` and
     `every` play no part). A feed that leaves nothing, or less of the stock than `feed.most_removed` allows, is refused
     unless `allow_shrink`. With `dry_run` everything is done but the writing. When the caller is cancelled, the import
-    is undone before this returns.
+    is undone before this returns. `before_storing` is called in the store's transaction, from another thread, when all
+    is read and nothing is written yet; what it raises is raised here, and the stock stays as it is.
 
     Raises ConfigError for a feed that does not fit its seller, FeedError where the feed cannot be used,
     FeedRefusedError where it is refused, StoreError.
@@ -177,6 +179,8 @@ async def import_feed(
             _check_shrink(change, feed.most_removed, report)
         if dry_run:
             raise _Rehearsed(change)
+        if before_storing is not None:
+            before_storing()
 
     async def work() -> None:
         _, known = await store.read_listings(

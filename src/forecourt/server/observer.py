@@ -34,7 +34,7 @@ class Observer:
         self, scope: Scope, binding: str, contract: str, skill: str | None, answer: Answer, seconds: float
     ) -> None:
         """See one answer. `skill` is what was asked for, None for what names no skill of ours."""
-        word = skill if skill in SKILLS else _NO_SKILL
+        word = skill if skill is not None and skill in SKILLS else _NO_SKILL
         self.metrics.answered(binding, contract, word, answer.outcome, seconds)
         if self._span is not None:
             self._span(scope["headers"], binding, contract, word, answer.outcome, seconds)

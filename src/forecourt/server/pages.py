@@ -12,8 +12,11 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from forecourt.contract import Contract, default_version
+from forecourt.server.admission import RESOURCE_METADATA
 from forecourt.server.cards import card
 from forecourt.server.deployment import Deployment
+from forecourt.server.metrics import CONTENT_TYPE
+from forecourt.server.networks import Networks
 from forecourt.store import StoreError
 
 __all__ = ["pages"]
@@ -29,7 +32,9 @@ def pages(deployment: Deployment) -> Starlette:
     routes = [
         Route("/healthz", site.healthz),
         Route("/readyz", site.readyz),
+        Route("/metrics", site.metrics),
         Route("/schemas/{version}/{file:path}", site.schema),
+        Route(RESOURCE_METADATA + "{resource:path}", site.resource_metadata),
     ]
     for prefix in ("", "/dealers/{dealer_id}"):
         routes.append(Route(prefix or "/", site.person))
@@ -50,6 +55,7 @@ class _Site:
 
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
+        self._shown_to = Networks(deployment.config.metrics.networks, "metrics", "networks")
 
     async def healthz(self, request: Request) -> Response:
         """Say that the process answers."""
@@ -66,9 +72,19 @@ class _Site:
         if feeds:
             # A feed that fails is shown and never fatal: the last good inventory goes on serving.
             ready["feeds"] = feeds
+        if self._deployment.courier is not None:
+            ready["deliveries"] = self._deployment.courier.details()
         if self._deployment.admission.limit.outage:
             ready["limits"] = "counted by each process for itself: the shared count cannot be reached"
         return JSONResponse(ready)
+
+    async def metrics(self, request: Request) -> Response:
+        """Give the counts, to those networks alone that may see them: they tell how business goes."""
+        client = request.client.host if request.client else ""
+        forwarded = any(name in request.headers for name in ("x-forwarded-for", "forwarded"))
+        if (forwarded and not self._deployment.config.server.trusted_proxies) or not self._shown_to.include(client):
+            return _not_found(request)
+        return Response(self._deployment.observer.metrics.text(), media_type=CONTENT_TYPE)
 
     async def card(self, request: Request) -> Response:
         """Give the agent card of the contract that the path names."""
@@ -82,6 +98,24 @@ class _Site:
             "application/json",
             _CARD_SECONDS,
         )
+
+    async def resource_metadata(self, request: Request) -> Response:
+        """Say which authorization server gives tokens for the MCP endpoint that the path ends with."""
+        path = request.path_params["resource"]
+        base = self._base(request)
+        prefix = "/" + base.partition("://")[2].partition("/")[2]
+        place = path.removeprefix(prefix.rstrip("/"))
+        parts = place.split("/")
+        seller = parts[2] if parts[1:2] == ["dealers"] and len(parts) > 3 else None
+        known = seller is None or (
+            seller in self._deployment.sellers and request.url.hostname not in self._deployment.hosts
+        )
+        metadata = None
+        if known and place.endswith("/mcp"):
+            metadata = self._deployment.admission.resource_metadata(base + place, self._deployment.name)
+        if metadata is None:
+            return _not_found(request)
+        return _cached(request, metadata, "application/json", _CARD_SECONDS)
 
     async def retired_card(self, request: Request) -> Response:
         """Name the path that agents of A2A 1.0 are found at."""
@@ -181,6 +215,7 @@ Auto Agent Protocol {contract.version} over A2A (JSON-RPC 2.0, method SendMessag
 
 Agent card   {endpoint.removesuffix("/a2a")}{_CARD_PATH}
 Endpoint     {endpoint}
+For MCP      {endpoint.removesuffix("/a2a")}/mcp
 Schemas      {base}/schemas/{contract.version}/inventory-search-request.schema.json
 
 Try it:

@@ -15,7 +15,7 @@ import tempfile
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -71,6 +71,8 @@ class _Scheduled:
     """What the store knows it by. It holds no secret of the address, and is another one once the settings change."""
     state: FeedState | None = None
     failures: int = 0
+    leased_until: datetime | None = None
+    """Until when no other process is at it, as far as this one knows."""
 
     def wait(self) -> float:
         """Return the seconds from one look to the next."""
@@ -154,7 +156,7 @@ class FeedSchedule:
         due_in = scheduled.due_in(datetime.now(UTC))
         if due_in > 0:
             return due_in
-        if not await self._store.lease(scheduled.key, self._holder, _LEASE_SECONDS, datetime.now(UTC)):
+        if not await self._lease(scheduled):
             return _LOOK_SECONDS
         try:
             # Another process may have been at it until a moment ago.
@@ -166,6 +168,13 @@ class FeedSchedule:
         finally:
             await self._store.release(scheduled.key, self._holder)
         return due_in
+
+    async def _lease(self, scheduled: _Scheduled) -> bool:
+        now = datetime.now(UTC)
+        if not await self._store.lease(scheduled.key, self._holder, _LEASE_SECONDS, now):
+            return False
+        scheduled.leased_until = now + timedelta(seconds=_LEASE_SECONDS)
+        return True
 
     async def _visit(self, scheduled: _Scheduled) -> None:
         try:
@@ -198,7 +207,7 @@ class FeedSchedule:
                 done, _ = await asyncio.wait({work}, timeout=_RENEW_SECONDS)
                 if done:
                     return work.result()
-                if not await self._store.lease(scheduled.key, self._holder, _LEASE_SECONDS, datetime.now(UTC)):
+                if not await self._lease(scheduled):
                     raise _LeaseLostError
         finally:
             if not work.done():
@@ -265,7 +274,15 @@ class FeedSchedule:
         return _Found("imported", report.to_payload(), mark)
 
     async def _import(self, scheduled: _Scheduled, path: Path) -> Report:
-        return await import_feed(self._store, scheduled.seller, path, scheduled.feed, self._vocabulary)
+        def check_lease() -> None:
+            # A process that stood still (a paused container, a laptop that slept) may find that another one took over
+            # and stored a newer file. Whoever comes later waits for this transaction and stores after it.
+            if scheduled.leased_until is None or datetime.now(UTC) >= scheduled.leased_until:
+                raise _LeaseLostError
+
+        return await import_feed(
+            self._store, scheduled.seller, path, scheduled.feed, self._vocabulary, before_storing=check_lease
+        )
 
 
 def _scheduled(sellers: Mapping[str, Seller], feeds: Sequence[Feed], vocabulary: Vocabulary) -> Iterable[_Scheduled]:

@@ -11,20 +11,49 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Protocol, TypeVar
 
 from forecourt.model import VehicleReference
+from forecourt.store.access import AccessRecord, AccessStore, Admission, Mark
+from forecourt.store.outbox import (
+    DELIVERED,
+    PARKED,
+    WAITING,
+    Delivery,
+    NewDelivery,
+    NewStatus,
+    Outbox,
+    Outcome,
+    Purge,
+    Purged,
+    StatusChange,
+)
 
 __all__ = [
+    "DELIVERED",
+    "PARKED",
     "PAST_KEPT",
     "RETIRED_KEPT",
+    "WAITING",
     "APIKey",
+    "AccessRecord",
+    "AccessStore",
+    "Admission",
     "Booking",
+    "Delivery",
     "FeedState",
     "InventoryChange",
     "LeadRecord",
     "LeadTransaction",
+    "Mark",
+    "NewDelivery",
     "NewLead",
+    "NewStatus",
+    "Outbox",
+    "Outcome",
     "PastListing",
+    "Purge",
+    "Purged",
     "Remembered",
     "Secret",
+    "StatusChange",
     "Store",
     "StoreError",
     "StoredListing",
@@ -108,7 +137,8 @@ class Booking:
 class NewLead:
     """Everything that is stored for one accepted lead, in one transaction.
 
-    `business` and `grant` are JSON as it came; `person_keys` are hashes; `expires_at` is when its key may be forgotten.
+    `business` and `grant` are JSON as it came, sealed where the deployment has a key; `person_keys` are hashes;
+    `expires_at` is when its key may be forgotten. `snapshot` is what the lead's mapping needs of its listing, as JSON.
     """
 
     lead_id: str
@@ -127,11 +157,13 @@ class NewLead:
     key: str | None = None
     fingerprint: str | None = None
     expires_at: datetime | None = None
+    snapshot: bytes | None = None
+    deliveries: Sequence[NewDelivery] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class LeadRecord:
-    """A lead as the dealer sees it."""
+    """A lead as the dealer sees it. One that was purged has `purged_at`, and nothing in `business`."""
 
     lead_id: str
     dealer_id: str
@@ -142,6 +174,9 @@ class LeadRecord:
     business: bytes
     grant: bytes
     receipt: bytes
+    snapshot: bytes | None = None
+    purged_at: str | None = None
+    booking: Booking | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,12 +243,17 @@ class LeadTransaction(Protocol):
         ...
 
     def add(self, lead: NewLead) -> None:
-        """Keep the lead, its grant, its key and its appointment."""
+        """Keep the lead, its grant, its key, its appointment and its deliveries."""
         ...
 
 
-class Store(Protocol):
+class Store(Outbox, Protocol):
     """The database of a deployment. Any number of processes may share one; methods may be called concurrently."""
+
+    @property
+    def access(self) -> AccessStore:
+        """What access control keeps: Sessions of agents, and what they may use once."""
+        ...
 
     async def open(self) -> None:
         """Connect, and bring the schema up to date under a lock that other processes respect."""
@@ -256,6 +296,18 @@ class Store(Protocol):
         """Give `take` every listing, ordered by listing id, as of one generation; return that and what it made.
 
         `take` runs outside of the event loop and must use up the iterable before it returns.
+        """
+        ...
+
+    async def changed_listings(
+        self, since: int, take: Callable[[Iterable[StoredListing]], Result]
+    ) -> tuple[int, Result, Sequence[str]] | None:
+        """Give `take` every listing written after generation `since`, ordered by listing id.
+
+        Return the generation that they are of, what `take` made, and the ids, in order, of the listings that were in
+        stock at `since` and have been removed. Whatever is named nowhere stayed as it was. None when what happened
+        since has been forgotten (`PAST_KEPT`), or when the inventory has never been at `since`. `take` runs outside of
+        the event loop and must use up the iterable before it returns.
         """
         ...
 

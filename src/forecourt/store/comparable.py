@@ -1,17 +1,26 @@
 """What every store keeps in one form so that it can be compared: identifiers of listings, and times as text."""
 
+import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from forecourt.model import VehicleReference
 from forecourt.store import StoredListing
 
-__all__ = ["Row", "identifiers", "normal", "retired", "row", "time_of", "time_text"]
+__all__ = ["Row", "digest", "identifiers", "normal", "retired", "row", "time_of", "time_text"]
 
 Row: TypeAlias = tuple[str, str, str, str | None, str | None, str | None, bytes]
 """A listing as it is written: listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body."""
+
+
+_DIGEST_BYTES: Final = 16
+
+
+def digest(rooftop: str, body: bytes) -> bytes:
+    """Return 16 bytes that tell whether a listing has changed: of what it says, and of where it stands."""
+    return hashlib.sha256(b"%b\0%b" % (rooftop.encode(), body)).digest()[:_DIGEST_BYTES]
 
 
 def normal(identifier: str | None) -> str | None:

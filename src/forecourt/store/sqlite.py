@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from itertools import starmap
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -25,16 +26,15 @@ from forecourt.store import (
     APIKey,
     FeedState,
     InventoryChange,
-    LeadRecord,
-    LeadTransaction,
-    NewLead,
     PastListing,
-    Remembered,
     Secret,
     StoredListing,
     StoreError,
 )
-from forecourt.store.comparable import identifiers, retired, row, time_of, time_text
+from forecourt.store.comparable import digest, identifiers, retired, time_of, time_text
+from forecourt.store.sqlite_access import SQLiteAccess
+from forecourt.store.sqlite_exchange import exchange
+from forecourt.store.sqlite_lead import SQLiteLeads
 from forecourt.store.statements import migrations, queries
 
 Result = TypeVar("Result")
@@ -47,13 +47,9 @@ _QUEUE: Final = 4096
 """How many pieces of work may wait; more are refused, so that memory stays bounded."""
 _READERS: Final = 4
 _WAL_PAUSE_SECONDS: Final = 0.02
-_EXCHANGE: Final = (
-    "depart", "keep_departing", "keep_changing", "remove_departed", "take_staged", "shorten_history", "forget_past",
-)  # fmt: skip
-"""The statements that make the staged stock the stock, in their order."""
 
 
-class SQLiteStore:
+class SQLiteStore(SQLiteLeads):
     """The default store; `address` is "sqlite:PATH"."""
 
     def __init__(self, address: str) -> None:
@@ -64,6 +60,7 @@ class SQLiteStore:
         self._readers: ThreadPoolExecutor | None = None
         self._local = threading.local()
         self._open_connections: list[sqlite3.Connection] = []
+        self.access = SQLiteAccess(self._write, self._read)
 
     # Opening and closing
 
@@ -153,6 +150,15 @@ class SQLiteStore:
             raise StoreError("too much work is waiting for the database") from None
         return await asyncio.wrap_future(future)
 
+    async def _write_out_log(self) -> None:
+        """Copy the log into the file and begin it anew; where others read or write, some of it stays until they end."""
+
+        def work() -> None:
+            with _driver_errors_wrapped(), contextlib.closing(self._connect()) as connection:
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+        await asyncio.to_thread(work)
+
     async def replace_listings(
         self,
         dealer_id: str,
@@ -161,15 +167,15 @@ class SQLiteStore:
         now: datetime,
         check: Callable[[InventoryChange], None] | None = None,
     ) -> InventoryChange:
-        """Stage the new stock in a temporary table, then write what differs in one transaction."""
+        """Write what is new in small transactions, then exchange what differs in one (`sqlite_exchange`)."""
         if self._writer is None:
             raise StoreError("the store is not open")
 
         def work() -> InventoryChange:
-            with _driver_errors_wrapped(), contextlib.closing(self._connect()) as connection:
-                return _exchange(
-                    connection,
-                    self._sql,
+            with _driver_errors_wrapped():
+                return exchange(
+                    self._connect,
+                    self._path,
                     {
                         "dealer_id": dealer_id,
                         "rooftop": rooftop,
@@ -190,10 +196,6 @@ class SQLiteStore:
             for kind, value in identifiers(reference)
         ]
         await self._write(lambda connection: connection.executemany(self._sql["remember_departed"], rows) and None)
-
-    async def decide_lead(self, work: Callable[[LeadTransaction], Result]) -> Result:
-        """Run `work` on the writer's thread; no other writer of this file runs at the same time."""
-        return await self._write(lambda connection: work(_SQLiteLeadTransaction(connection, self._sql)))
 
     async def secrets(
         self, purpose: str, make: Callable[[], Secret], now: datetime, rotate_after: timedelta | None = None
@@ -293,7 +295,26 @@ class SQLiteStore:
             connection.execute("BEGIN")
             try:
                 generation: int = connection.execute(self._sql["generation"]).fetchone()[0]
-                return generation, take(StoredListing(*row) for row in connection.execute(self._sql["listings"]))
+                return generation, take(starmap(StoredListing, connection.execute(self._sql["listings"])))
+            finally:
+                connection.execute("ROLLBACK")
+
+        return await self._read(work)
+
+    async def changed_listings(
+        self, since: int, take: Callable[[Iterable[StoredListing]], Result]
+    ) -> tuple[int, Result, Sequence[str]] | None:
+        """Read what was written and what was removed, and whether that is all, in one read transaction."""
+
+        def work(connection: sqlite3.Connection) -> tuple[int, Result, Sequence[str]] | None:
+            connection.execute("BEGIN")
+            try:
+                generation, history_from = connection.execute(self._sql["generations"]).fetchone()
+                if not history_from <= since <= generation:
+                    return None
+                removed = [found[0] for found in connection.execute(self._sql["removed_since"], (since, since))]
+                rows = connection.execute(self._sql["written_since"], (since,))
+                return generation, take(starmap(StoredListing, rows)), removed
             finally:
                 connection.execute("ROLLBACK")
 
@@ -347,28 +368,6 @@ class SQLiteStore:
 
         return await self._read(work)
 
-    async def recall(self, scope: str, key: str, now: datetime) -> Remembered | None:
-        """Look a key up."""
-        return await self._read(
-            lambda connection: _SQLiteLeadTransaction(connection, self._sql).recall(scope, key, now)
-        )
-
-    async def leads(self, dealer_id: str | None, limit: int) -> Sequence[LeadRecord]:
-        """Read the newest leads."""
-        values = {"dealer_id": dealer_id, "limit": limit}
-        return await self._read(
-            lambda connection: [LeadRecord(*row) for row in connection.execute(self._sql["leads"], values)]
-        )
-
-    async def lead(self, lead_id: str) -> LeadRecord | None:
-        """Read one lead."""
-
-        def work(connection: sqlite3.Connection) -> LeadRecord | None:
-            row = connection.execute(self._sql["lead"], (lead_id,)).fetchone()
-            return LeadRecord(*row) if row else None
-
-        return await self._read(work)
-
 
 def _enter_wal_mode(connection: sqlite3.Connection) -> None:
     """Switch a new file to WAL mode; an older one is in it already.
@@ -386,58 +385,6 @@ def _enter_wal_mode(connection: sqlite3.Connection) -> None:
             time.sleep(_WAL_PAUSE_SECONDS)
         else:
             return
-
-
-class _SQLiteLeadTransaction:
-    """The questions and the answer of one lead, on the writer's connection."""
-
-    def __init__(self, connection: sqlite3.Connection, sql: dict[str, str]) -> None:
-        self._run = connection.execute
-        self._sql = sql
-
-    def recall(self, scope: str, key: str, now: datetime) -> Remembered | None:
-        row = self._run(self._sql["recall"], (scope, key, time_text(now))).fetchone()
-        return Remembered(*row) if row else None
-
-    def twin(self, dealer_id: str, person_keys: Collection[str], vehicle_key: str, since: datetime) -> bytes | None:
-        found: list[tuple[str, str, bytes]] = []
-        for person_key in person_keys:
-            values = (dealer_id, person_key, time_text(since), vehicle_key)
-            found += self._run(self._sql["twin"], values).fetchall()
-        return min(found)[2] if found else None
-
-    def busy(self, dealer_id: str, rooftop: str, department: str, start: datetime, end: datetime) -> int:
-        values = (dealer_id, rooftop, department, int(end.timestamp()), int(start.timestamp()))
-        count: int = self._run(self._sql["busy"], values).fetchone()[0]
-        return count
-
-    def add(self, lead: NewLead) -> None:
-        received_at = time_text(lead.received_at)
-        self._run(
-            self._sql["add_lead"],
-            (
-                lead.lead_id, lead.dealer_id, lead.rooftop, lead.listing_id, received_at, lead.caller,
-                lead.vehicle_key, lead.business, lead.receipt,
-            ),
-        )  # fmt: skip
-        self._run(self._sql["add_grant"], (lead.lead_id, lead.grant))
-        for person_key in lead.person_keys:
-            self._run(self._sql["add_person"], (lead.dealer_id, person_key, received_at, lead.lead_id))
-        if lead.scope is not None and lead.expires_at is not None:
-            expires_at = time_text(lead.expires_at)
-            self._run(
-                self._sql["remember_key"],
-                (lead.scope, lead.key, lead.fingerprint, lead.lead_id, lead.receipt, expires_at),
-            )
-        if lead.booking is not None:
-            booking = lead.booking
-            self._run(
-                self._sql["add_appointment"],
-                (
-                    booking.appointment_id, lead.lead_id, lead.dealer_id, lead.rooftop, booking.department,
-                    booking.kind, booking.status, _seconds(booking.start), _seconds(booking.end),
-                ),
-            )  # fmt: skip
 
 
 class _Failure:
@@ -474,38 +421,6 @@ def _commit_together(connection: sqlite3.Connection, works: Sequence[Callable[[s
     return outcomes
 
 
-def _exchange(
-    connection: sqlite3.Connection,
-    sql: dict[str, str],
-    scope: dict[str, str | int | None],
-    listings: Iterable[StoredListing],
-    check: Callable[[InventoryChange], None] | None,
-) -> InventoryChange:
-    run = connection.execute
-    run("PRAGMA temp_store = FILE")
-    run(sql["stage_begin"])
-    # The temporary table is a file of this connection's own: filling it holds no lock that leads wait for.
-    run("BEGIN")
-    connection.executemany(sql["stage"], map(row, listings))
-    run("COMMIT")
-    run("BEGIN IMMEDIATE")
-    try:
-        change = InventoryChange(*run(sql["compare"], scope).fetchone())
-        if check is not None:
-            check(change)
-        if change.removed or change.unchanged < change.imported:
-            run(sql["next_generation"])
-            scope["generation"] = run(sql["generation"]).fetchone()[0]
-            for step in _EXCHANGE:
-                run(sql[step], scope)
-        run("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            run("ROLLBACK")
-        raise
-    return change
-
-
 def migrate(connection: sqlite3.Connection) -> list[str]:
     """Apply the migrations that the database does not have yet, one transaction each; return their names.
 
@@ -515,6 +430,7 @@ def migrate(connection: sqlite3.Connection) -> list[str]:
         "CREATE TABLE IF NOT EXISTS migration"
         " (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)"
     )
+    connection.create_function("content_digest", 2, digest, deterministic=True)
     applied = []
     for number, name, script in migrations("sqlite"):
         connection.execute("BEGIN IMMEDIATE")
@@ -554,10 +470,6 @@ def _api_key(row: tuple[Any, ...]) -> APIKey:
 def _feed_state(row: tuple[Any, ...]) -> FeedState:
     source, checked_at, imported_at, *said = row
     return FeedState(source, time_of(checked_at), None if imported_at is None else time_of(imported_at), *said)
-
-
-def _seconds(moment: datetime | None) -> int | None:
-    return None if moment is None else int(moment.timestamp())
 
 
 def _store_error(error: sqlite3.Error) -> StoreError:

@@ -9,12 +9,15 @@ _MARK: Final = "-- name: "
 
 @cache
 def queries(store: str) -> dict[str, str]:
-    """Return the statements of `sql/{store}/queries.sql` by the names that stand above them."""
-    text = files("forecourt.store").joinpath("sql", store, "queries.sql").read_text(encoding="utf-8")
+    """Return the statements of the files in `sql/{store}` by the names that stand above them."""
     found: dict[str, str] = {}
-    for part in text.split(_MARK)[1:]:
-        name, _, statement = part.partition("\n")
-        found[name.strip()] = statement.strip().rstrip(";")
+    for file in files("forecourt.store").joinpath("sql", store).iterdir():
+        if file.is_file():
+            for part in file.read_text(encoding="utf-8").split(_MARK)[1:]:
+                name, _, statement = part.partition("\n")
+                if name.strip() in found:
+                    raise ValueError(f"two statements of {store} are named {name.strip()}")
+                found[name.strip()] = statement.strip().rstrip(";")
     return found
 
 

@@ -140,3 +140,9 @@ def test_memory_does_not_grow_with_the_file() -> None:
     assert count == 10_000
     # The file has over 80 MB.
     assert peak < 24_000_000
+
+
+@pytest.mark.parametrize("document", ['{"a":', '{"a": ', '{"x": {"vin": 1}, "a":', '{"a": {"b":', '{"a"'])
+def test_an_object_that_ends_before_a_value_is_no_feed(document: str) -> None:
+    with pytest.raises(FeedError):
+        read(document)

@@ -1,8 +1,8 @@
 """Whether a vehicle is new, used or certified, and whether it is to be shown at all (FEEDS.md, point 5)."""
 
-from functools import lru_cache
 from typing import Final, NamedTuple
 
+from forecourt.feed.normalise.remembered import remembered
 from forecourt.feed.normalise.text import flag
 
 __all__ = ["Condition", "Place", "condition", "is_retail", "status"]
@@ -71,7 +71,7 @@ class Place(NamedTuple):
     reasons: tuple[str, ...] = ()
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def condition(said: str, is_new: str, certified: str, default: str) -> Condition:
     """Return what the columns say together. `cpo` is only a vehicle that is used and certified.
 
@@ -111,7 +111,7 @@ def is_retail(disposition: str) -> bool:
     return disposition.lower() not in _NOT_RETAIL
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def status(said: str) -> Place:
     """Return where a vehicle stands. What is in a feed is in stock unless the feed says otherwise."""
     if not said:

@@ -2,8 +2,9 @@
 
 import re
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from functools import lru_cache
 from typing import Final
+
+from forecourt.feed.normalise.remembered import remembered
 
 __all__ = ["day", "model_year", "moment"]
 
@@ -36,7 +37,7 @@ _ISO_YEAR: Final = re.compile(r"(\d{4})-\d{2}(?:-\d{2}.*)?", re.ASCII)
 _YEARS: Final = (1900, 3)
 
 
-@lru_cache(maxsize=16_384)
+@remembered(16_384)
 def day(text: str, now: datetime) -> tuple[str | None, tuple[str, ...]]:
     """Return a day as YYYY-MM-DD, as it stands in the feed whatever the time zone."""
     found = _read(text)
@@ -45,7 +46,7 @@ def day(text: str, now: datetime) -> tuple[str | None, tuple[str, ...]]:
     return found.date().isoformat(), ()
 
 
-@lru_cache(maxsize=16_384)
+@remembered(16_384)
 def moment(text: str, zone: tzinfo, now: datetime) -> tuple[str | None, tuple[str, ...]]:
     """Return a moment in UTC as an RFC 3339 date-time. A time without an offset is in `zone`, a mere day its start."""
     found = _read(text)
@@ -60,7 +61,7 @@ def moment(text: str, zone: tzinfo, now: datetime) -> tuple[str | None, tuple[st
     return utc.replace(tzinfo=None).isoformat(timespec="seconds") + "Z", ()
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def model_year(text: str, today: date) -> tuple[int | None, tuple[str, ...]]:
     """Return a model year. Two digits are the latest such year that is not more than two years ahead."""
     found = _YEAR.fullmatch(text) or _ISO_YEAR.fullmatch(text)

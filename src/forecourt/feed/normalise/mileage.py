@@ -2,11 +2,11 @@
 
 import json
 import re
-from functools import lru_cache
 from typing import Final
 
 from forecourt.feed.nested import flat
 from forecourt.feed.normalise.number import PATTERN, Number, number
+from forecourt.feed.normalise.remembered import remembered
 
 __all__ = ["KILOMETERS", "mileage"]
 
@@ -28,7 +28,7 @@ _MOST: Final = 2_000_000
 _PLAIN_DIGITS: Final = 7
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def mileage(text: str, unit: str, default: str) -> tuple[int | None, tuple[str, ...]]:
     """Return miles, halves rounded up. A unit beside the number wins over `unit` (a column), that over `default`."""
     if default == "mi" and not unit and text.isascii() and text.isdigit() and len(text) < _PLAIN_DIGITS:

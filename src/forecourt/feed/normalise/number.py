@@ -1,8 +1,9 @@
 """Numbers as people and spreadsheets write them, read exactly."""
 
 import re
-from functools import lru_cache
 from typing import Final, NamedTuple
+
+from forecourt.feed.normalise.remembered import remembered
 
 __all__ = ["PATTERN", "Number", "number", "quantity"]
 
@@ -58,7 +59,7 @@ def number(text: str) -> Number | None:
 _QUANTITY: Final = re.compile(rf"({PATTERN})\s*[A-Za-z.]*")
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def quantity(text: str) -> float | None:
     """Return a number that may have a unit after it ("77.4 kWh"), None if it is something else."""
     found = _QUANTITY.fullmatch(text.strip())

@@ -1,10 +1,10 @@
 """Prices (FEEDS.md, points 2 and 13)."""
 
 import re
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from forecourt.feed.normalise.number import PATTERN, number
+from forecourt.feed.normalise.remembered import remembered
 
 __all__ = ["CENTS", "Money", "is_foreign", "is_odd", "money"]
 
@@ -33,7 +33,7 @@ class Money(NamedTuple):
     reasons: tuple[str, ...] = ()
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def money(text: str) -> Money:
     """Read a price. Blank, zero and words ("Call") are no price, and nothing to report."""
     plain = _PLAIN.fullmatch(text)

@@ -2,13 +2,12 @@
 
 import json
 import re
-from functools import lru_cache
 from typing import Final
 
 from forecourt.feed.nested import flat, scalar
 from forecourt.feed.row import Cell
 
-__all__ = ["LONGEST_NOTHING", "NOTHING", "flag", "items", "text"]
+__all__ = ["LONGEST_NOTHING", "NOTHING", "flag", "is_clean", "items", "text"]
 
 _WORDS: Final = frozenset({
     "", "#n/a", "#n/a n/a", "#na", "n/a", "n.a.", "na", "nan", "null", "(null)", "none", "nil", "undefined",
@@ -22,6 +21,7 @@ NOTHING: Final = frozenset({
 
 LONGEST_NOTHING: Final = max(map(len, NOTHING))
 _CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff\ufffe\uffff\ud800-\udfff]")
+_CONTROL_BYTES: Final = bytes(code for code in range(128) if _CONTROL.match(chr(code)))
 _COMMA: Final = re.compile(r"(?:(?<!\d),|,(?!\d{3}(?!\d)))(?![^()]*\))")
 _ITEMS: Final = 500
 _TRUE: Final = frozenset({"1", "y", "yes", "true", "t", "x", "certified", "cpo", "c"})
@@ -42,6 +42,16 @@ def text(cell: Cell) -> str:
     return found
 
 
+def is_clean(found: str) -> bool:
+    """Tell whether a text has no control characters; may say no to one that has none.
+
+    Of a description that is most of the time that reading it takes, and bytes are looked through the fastest.
+    """
+    if found.isascii():
+        return len(found.encode("ascii").translate(None, _CONTROL_BYTES)) == len(found)
+    return found.isprintable()
+
+
 def flag(value: str) -> bool | None:
     """Return what a yes-or-no column says, None for nothing or for something else."""
     low = value.lower()
@@ -58,7 +68,6 @@ def items(cell: Cell) -> tuple[str, ...]:
     return _split(cell)
 
 
-@lru_cache(maxsize=4096)
 def _split(cell: str) -> tuple[str, ...]:
     if cell.lstrip()[:1] == "[":
         parsed = parsed_list(cell)

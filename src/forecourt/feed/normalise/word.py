@@ -2,9 +2,11 @@
 
 import re
 import tomllib
-from functools import cache, lru_cache
+from functools import cache
 from importlib import resources
 from typing import Final
+
+from forecourt.feed.normalise.remembered import remembered
 
 __all__ = ["engine_size", "short"]
 
@@ -39,7 +41,7 @@ def _tables() -> dict[str, tuple[dict[str, str], list[tuple[re.Pattern[str], str
     return tables
 
 
-@lru_cache(maxsize=16_384)
+@remembered(16_384)
 def short(field: str, text: str) -> tuple[str | None, bool]:
     """Return the usual word for a text, None if there is none, and whether the text says more than the word."""
     same, contained = _tables()[field]
@@ -53,7 +55,7 @@ def short(field: str, text: str) -> tuple[str | None, bool]:
     return None, True
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def engine_size(text: str) -> int | None:
     """Return an engine's displacement in cubic centimeters, from liters, cubic centimeters or cubic inches.
 

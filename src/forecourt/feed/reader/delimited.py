@@ -44,7 +44,10 @@ def rows(text: Text, mapping: Mapping[str, str], report: Report) -> Iterator[Row
         next(reader)
     width = len(columns)
     taken = lines.taken
+    as_row = Row._make
     while True:
+        for line, cells in lines.simple(delimiter, width):
+            yield as_row((line, columns, cells))
         taken.clear()
         line = lines.number + 1
         try:
@@ -136,8 +139,14 @@ class _Lines:
     """The physical lines of a text, counted, of which the last ones can be given back."""
 
     def __init__(self, chunks: Iterable[str]) -> None:
-        self._source = _split(chunks)
-        self._again: list[str] = []
+        self._chunks = iter(chunks)
+        self._rest = ""
+        self._waiting: list[str] = []
+        """Lines without their ends, the next one last."""
+        self._is_open = False
+        """Whether the last line of the file has no end."""
+        self._is_all = False
+        """Whether nothing comes after the lines that wait."""
         self.number = 0
         self.taken: list[str] = []
         self.ended = False
@@ -147,35 +156,53 @@ class _Lines:
         return self
 
     def __next__(self) -> str:
-        if self._again:
-            line = self._again.pop()
-        else:
-            try:
-                line = next(self._source)
-            except StopIteration:
-                self.ended = True
-                raise
+        if not self._waiting and not self._fill():
+            self.ended = True
+            raise StopIteration
+        line = self._waiting.pop()
+        if self._waiting or not self._is_all or not self._is_open:
+            line += "\n"
         self.number += 1
         self.taken.append(line)
         return line
+
+    def simple(self, delimiter: str, width: int) -> Iterator[tuple[int, list[str]]]:
+        """Give the number and the cells of each line that is a row of `width` cells by itself, up to one that is not.
+
+        Nearly all lines are such, and much of the time of a feed goes into finding its lines and cells.
+        """
+        while self._waiting or self._fill():
+            waiting = self._waiting
+            while waiting:
+                line = waiting[-1]
+                cells = split_line(line, delimiter) if '"' in line else line.split(delimiter)
+                if cells is None or len(cells) != width or not any(cells):
+                    return
+                waiting.pop()
+                self.number += 1
+                yield self.number, cells
 
     def give_back(self, first: int | None) -> None:
         """Read the taken lines from `first` on again; None: go on after them."""
         self.ended = False
         if first is not None:
             again = self.taken[first:]
-            self._again.extend(reversed(again))
+            self._waiting.extend([line.removesuffix("\n") for line in reversed(again)])
             self.number -= len(again)
 
-
-def _split(chunks: Iterable[str]) -> Iterator[str]:
-    rest = ""
-    for chunk in chunks:
-        lines = (rest + chunk).split("\n")
-        rest = lines.pop()
-        if len(rest) > _LONGEST_LINE:
-            raise FeedError("a line of the file is longer than any row could be")
-        for line in lines:
-            yield line + "\n"
-    if rest:
-        yield rest
+    def _fill(self) -> bool:
+        """Get the lines of the next chunks; tell whether there are any."""
+        while not self._waiting and not self._is_all:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                self._is_all = True
+                self._is_open = bool(self._rest)
+                lines = [self._rest] if self._rest else []
+            else:
+                lines = (self._rest + chunk).split("\n")
+                self._rest = lines.pop()
+                if len(self._rest) > _LONGEST_LINE:
+                    raise FeedError("a line of the file is longer than any row could be")
+            lines.reverse()
+            self._waiting = lines
+        return bool(self._waiting)

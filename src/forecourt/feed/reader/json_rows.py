@@ -187,7 +187,7 @@ class _Reading:
                     characters.advance(characters.at + length)
                     return value
                 continue
-            if characters.text[characters.at] in "{[":
+            if characters.text.startswith(("{", "["), characters.at):
                 closed = characters.end_of_value()
                 if closed is None:
                     raise FeedError("the file ends in the middle, or a value in it is never closed")

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import astuple
 from datetime import datetime, timedelta
+from itertools import count, starmap
 from typing import Any, Final, TypeVar
 
 from forecourt.model import VehicleReference
@@ -19,19 +20,18 @@ from forecourt.store import (
     APIKey,
     FeedState,
     InventoryChange,
-    LeadRecord,
-    LeadTransaction,
     PastListing,
-    Remembered,
     Secret,
     StoredListing,
     StoreError,
 )
-from forecourt.store.comparable import identifiers, retired, row, time_text
+from forecourt.store.comparable import digest, identifiers, retired, row
+from forecourt.store.staging import batches
 from forecourt.store.statements import migrations, queries
 
 try:
-    from forecourt.store.postgresql.lead import PostgreSQLLeadTransaction, recall
+    from forecourt.store.postgresql.access import PostgreSQLAccess
+    from forecourt.store.postgresql.outbox import PostgreSQLLeads
     from forecourt.store.postgresql.session import Connection, Lane, asked, connector, lock_id
 except ModuleNotFoundError as error:
     if error.name != "psycopg":
@@ -54,23 +54,26 @@ _BATCH: Final = 1000
 
 _LONG: Final = "SET statement_timeout = '10min'; SET lock_timeout = '60s'"
 """Changing a schema and exchanging a large stock take longer than answering does."""
+_WITHOUT_COMPILING: Final = "SET jit = off"
+"""Compiling the statements of an import takes longer than it saves."""
 _IN_TURN: Final = "SET LOCAL lock_timeout = '10min'"
 """The import that is waited for may be a large one."""
 _EXCHANGE: Final = (
     "depart", "keep_departing", "keep_changing", "remove_departed", "take_staged", "forget_past",
 )  # fmt: skip
 """The statements that make the staged stock the stock, in their order."""
-_AT_THE_FEEDS_PACE: Final = "SET statement_timeout = 0"
+_STAGED: Final = ("int8", "int8", "text", "text", "text", "text", "text", "text", "bytea", "bytea")
 _MIGRATIONS: Final = lock_id("migrations")
 
 
-class PostgreSQLStore:
+class PostgreSQLStore(PostgreSQLLeads):
     """The store of many machines."""
 
     def __init__(self, address: str) -> None:
         self._connect = connector(address)
         self._sql = queries("postgresql")
         self._lanes: dict[str, Lane] = {}
+        self.access = PostgreSQLAccess(self._write, self._read)
 
     # Opening and closing
 
@@ -126,16 +129,34 @@ class PostgreSQLStore:
         def work() -> InventoryChange:
             # On a connection of its own, which takes the temporary table with it when it is closed.
             with contextlib.closing(self._connect()) as connection:
-                connection.execute(_AT_THE_FEEDS_PACE)
-                connection.execute(self._sql["stage_begin"])
-                _copy(connection, self._sql["stage"], listings)
                 connection.execute(_LONG)
+                connection.execute(_WITHOUT_COMPILING)
+                connection.execute(self._sql["stage_begin"])
+                self._stage(connection, listings)
                 connection.execute(self._sql["stage_last"])
                 connection.execute(self._sql["stage_end"])
                 with connection.transaction():
                     return self._exchange(connection, scope, check)
 
         return await self._lane(_IMPORTS).run(work)
+
+    def _stage(self, connection: Connection, listings: Iterable[StoredListing]) -> None:
+        """Copy the listings, without the bodies of those that have not changed."""
+        empty = bool(_only(connection, self._sql["is_empty"])[0])
+        positions = count()
+        for batch in batches(listings):
+            known: dict[str, tuple[bytes, int]] = {}
+            if not empty:
+                found = connection.cursor(binary=True).execute(self._sql["known"], ([*batch],))
+                known = {listing_id: (stored, generation) for listing_id, stored, generation in found}
+            rows = []
+            for listing in batch.values():
+                *identified, body = row(listing)
+                now = digest(listing.rooftop, listing.body)
+                stored, generation = known.get(listing.listing_id, (None, None))
+                same = stored == now
+                rows.append((next(positions), generation if same else None, *identified, None if same else body, now))
+            _copy(connection, self._sql["stage"], rows)
 
     def _exchange(
         self, connection: Connection, scope: dict[str, Any], check: Callable[[InventoryChange], None] | None
@@ -173,7 +194,25 @@ class PostgreSQLStore:
             with connection.cursor("listings", binary=True) as cursor:
                 cursor.itersize = _BATCH
                 cursor.execute(self._sql["listings"])
-                return generation, take(StoredListing(*found) for found in cursor)
+                return generation, take(starmap(StoredListing, cursor))
+
+        return await self._read(work, _SNAPSHOT)
+
+    async def changed_listings(
+        self, since: int, take: Callable[[Iterable[StoredListing]], Result]
+    ) -> tuple[int, Result, Sequence[str]] | None:
+        """Read what was written and what was removed, and whether that is all, from one snapshot."""
+
+        def work(connection: Connection) -> tuple[int, Result, Sequence[str]] | None:
+            connection.execute("SET LOCAL idle_in_transaction_session_timeout = '10min'")
+            generation, history_from = _only(connection, self._sql["generations"])
+            if not history_from <= since <= generation:
+                return None
+            removed = [found[0] for found in connection.execute(self._sql["removed_since"], (since, since))]
+            with connection.cursor("written_since", binary=True) as cursor:
+                cursor.itersize = _BATCH
+                cursor.execute(self._sql["written_since"], (since,))
+                return generation, take(starmap(StoredListing, cursor)), removed
 
         return await self._read(work, _SNAPSHOT)
 
@@ -205,36 +244,6 @@ class PostgreSQLStore:
         named = identifiers(reference)
         values = ([kind for kind, _ in named], [value for _, value in named], list(dealer_ids))
         return await self._read(lambda connection: bool(_only(connection, self._sql["has_departed"], values)[0]))
-
-    # Leads
-
-    async def decide_lead(self, work: Callable[[LeadTransaction], Result]) -> Result:
-        """Run `work` in a transaction; it waits for those of other leads that it meets, and for no more.
-
-        When the server is lost during the commit, nobody can tell whether the lead is kept: this is a StoreError
-        too, and asking again finds the lead by its key or as its twin.
-        """
-        return await self._write(lambda connection: work(PostgreSQLLeadTransaction(connection, self._sql)))
-
-    async def recall(self, scope: str, key: str, now: datetime) -> Remembered | None:
-        """Look a key up, without a lock."""
-        return await self._read(lambda connection: recall(connection, self._sql, scope, key, now))
-
-    async def leads(self, dealer_id: str | None, limit: int) -> Sequence[LeadRecord]:
-        """Read the newest leads."""
-        values = {"dealer_id": dealer_id, "limit": limit}
-        return await self._read(
-            lambda connection: [_lead(found) for found in connection.execute(self._sql["leads"], values)]
-        )
-
-    async def lead(self, lead_id: str) -> LeadRecord | None:
-        """Read one lead."""
-
-        def work(connection: Connection) -> LeadRecord | None:
-            found = connection.execute(self._sql["lead"], (lead_id,)).fetchone()
-            return _lead(found) if found else None
-
-        return await self._read(work)
 
     # The deployment
 
@@ -346,13 +355,13 @@ def _only(connection: Connection, statement: str, values: Any = None) -> tuple[A
     return found
 
 
-def _copy(connection: Connection, statement: str, listings: Iterable[StoredListing]) -> None:
+def _copy(connection: Connection, statement: str, rows: Iterable[Sequence[Any]]) -> None:
     failure: BaseException | None = None
     with connection.cursor() as cursor, cursor.copy(statement) as copy:
-        copy.set_types(("int8", "text", "text", "text", "text", "text", "text", "bytea"))
+        copy.set_types(_STAGED)
         try:
-            for position, listing in enumerate(listings):
-                copy.write_row((position, *row(listing)))
+            for each in rows:
+                copy.write_row(each)
         except BaseException as error:
             # Not out of the copy: the driver would send its text to the server, which would log it.
             failure = error
@@ -363,13 +372,6 @@ def _copy(connection: Connection, statement: str, listings: Iterable[StoredListi
 def _api_key(found: tuple[Any, ...]) -> APIKey:
     key_id, digest, name, sellers, *rest = found
     return APIKey(key_id, digest, name, None if sellers is None else tuple(json.loads(sellers)), *rest)
-
-
-def _lead(found: tuple[Any, ...]) -> LeadRecord:
-    """Return a lead, its time as text like every store gives it."""
-    values = list(found)
-    values[5] = time_text(values[5])
-    return LeadRecord(*values)
 
 
 STORE: Final = PostgreSQLStore

@@ -62,7 +62,7 @@ class PostgreSQLLeadTransaction:
 
     def busy(self, dealer_id: str, rooftop: str, department: str, start: datetime, end: datetime) -> int:
         with self._connection.pipeline():
-            self._lock_calendar(dealer_id, rooftop, department)
+            self.lock_calendar(dealer_id, rooftop, department)
             row = self._run(self._sql["busy"], (dealer_id, rooftop, department, end, start)).fetchone()
         assert row is not None
         count: int = row[0]
@@ -74,7 +74,7 @@ class PostgreSQLLeadTransaction:
                 self._lock_key(lead.scope, lead.key)
             self._lock_persons(lead.dealer_id, lead.person_keys)
             if lead.booking is not None and lead.booking.status == _CONFIRMED and lead.rooftop is not None:
-                self._lock_calendar(lead.dealer_id, lead.rooftop, lead.booking.department)
+                self.lock_calendar(lead.dealer_id, lead.rooftop, lead.booking.department)
             self._insert(lead)
 
     def _insert(self, lead: NewLead) -> None:
@@ -104,6 +104,11 @@ class PostgreSQLLeadTransaction:
                 "status": booking.status if booking else None,
                 "start": booking.start if booking else None,
                 "end": booking.end if booking else None,
+                "snapshot": lead.snapshot,
+                "delivery_ids": [delivery.delivery_id for delivery in lead.deliveries],
+                "targets": [delivery.target for delivery in lead.deliveries],
+                "kinds": [delivery.kind for delivery in lead.deliveries],
+                "contents": [delivery.content for delivery in lead.deliveries],
             },
         )
 
@@ -121,7 +126,8 @@ class PostgreSQLLeadTransaction:
             self._shared.add(seller)
         self._lock(lock_id("person", dealer_id, person_key) for person_key in person_keys)
 
-    def _lock_calendar(self, dealer_id: str, rooftop: str, department: str) -> None:
+    def lock_calendar(self, dealer_id: str, rooftop: str, department: str) -> None:
+        """Keep the appointments of a department as they are until the transaction ends."""
         seller = lock_id("seller", dealer_id)
         if seller in self._shared:
             self._lock([lock_id("calendar", dealer_id, rooftop, department)])

@@ -36,8 +36,7 @@ WHERE dealer_id = %(dealer_id)s AND (%(rooftop)s::text IS NULL OR rooftop = %(ro
 -- name: keep_changing
 INSERT INTO past_listing (listing_id, dealer_id, from_generation, until_generation, body, replaced_at)
 SELECT listing_id, listing.dealer_id, listing.generation, %(generation)s, listing.body, %(now)s
-FROM listing JOIN staged USING (listing_id)
-WHERE staged.body <> listing.body OR staged.rooftop <> listing.rooftop;
+FROM listing JOIN staged USING (listing_id) WHERE staged.digest <> listing.digest;
 
 -- name: forget_past
 WITH forgotten AS (
@@ -60,6 +59,20 @@ WHERE dealer_id = %(dealer_id)s ORDER BY listing_id LIMIT %(limit)s;
 -- name: history_from
 SELECT history_from FROM inventory;
 
+-- name: generations
+SELECT generation, history_from FROM inventory;
+
+-- name: removed_since
+-- In stock at the generation, and not any more.
+SELECT listing_id FROM past_listing
+WHERE from_generation <= %s AND until_generation > %s
+  AND NOT EXISTS (SELECT 1 FROM listing WHERE listing.listing_id = past_listing.listing_id)
+ORDER BY listing_id;
+
+-- name: written_since
+SELECT listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body, generation
+FROM listing WHERE generation > %s ORDER BY listing_id;
+
 -- name: past_listings
 -- What was changed or removed, as it was, and after it the ids of what was written, new listings among them.
 SELECT listing_id, dealer_id, body FROM past_listing
@@ -71,10 +84,18 @@ WHERE generation > %(generation)s AND generation <= %(until)s
 LIMIT %(limit)s;
 
 -- name: stage_begin
-CREATE TEMP TABLE staged AS SELECT 0::bigint AS position, listing.* FROM listing WITH NO DATA;
+-- `found` is the generation of the listing that was met unchanged, whose body is not staged.
+CREATE TEMP TABLE staged AS SELECT 0::bigint AS position, 0::bigint AS found, listing.* FROM listing WITH NO DATA;
+
+-- name: is_empty
+SELECT NOT EXISTS (SELECT FROM listing);
+
+-- name: known
+SELECT listing_id, digest, generation FROM listing WHERE listing_id = ANY(%s::text[]);
 
 -- name: stage
-COPY staged (position, listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body) FROM STDIN (FORMAT BINARY);
+COPY staged (position, found, listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body, digest)
+FROM STDIN (FORMAT BINARY);
 
 -- name: stage_last
 -- Of several with one id the last counts.
@@ -90,8 +111,8 @@ ANALYZE staged (listing_id);
 -- imported, changed, unchanged, removed
 SELECT
     count(*),
-    count(listing.listing_id) FILTER (WHERE staged.body <> listing.body OR staged.rooftop <> listing.rooftop),
-    count(listing.listing_id) FILTER (WHERE staged.body = listing.body AND staged.rooftop = listing.rooftop),
+    count(listing.listing_id) FILTER (WHERE staged.digest <> listing.digest),
+    count(listing.listing_id) FILTER (WHERE staged.digest = listing.digest),
     (
         SELECT count(*) FROM listing
         WHERE dealer_id = %(dealer_id)s AND (%(rooftop)s::text IS NULL OR rooftop = %(rooftop)s)
@@ -114,16 +135,25 @@ WHERE dealer_id = %(dealer_id)s AND (%(rooftop)s::text IS NULL OR rooftop = %(ro
   AND NOT EXISTS (SELECT FROM staged WHERE staged.listing_id = listing.listing_id);
 
 -- name: take_staged
--- Only what differs: ON CONFLICT would lock, and so write, every row that it meets.
-INSERT INTO listing (listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body, generation)
+-- Only what differs: ON CONFLICT would lock, and so write, every row that it meets. What was met unchanged and has been
+-- replaced by another import since is in the past of that one, and the statement fails if it is forgotten there.
+INSERT INTO listing (listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body, digest, generation)
 SELECT
-    listing_id, staged.dealer_id, staged.rooftop, staged.vin, staged.vehicle_id, staged.stock, staged.body,
-    %(generation)s
+    listing_id, staged.dealer_id, staged.rooftop, staged.vin, staged.vehicle_id, staged.stock,
+    coalesce(
+        staged.body,
+        (
+            SELECT body FROM past_listing
+            WHERE from_generation = staged.found AND past_listing.listing_id = staged.listing_id
+        )
+    ),
+    staged.digest, %(generation)s
 FROM staged LEFT JOIN listing USING (listing_id)
-WHERE listing.body IS NULL OR staged.body <> listing.body OR staged.rooftop <> listing.rooftop
+WHERE listing.digest IS NULL OR staged.digest <> listing.digest
 ON CONFLICT (listing_id) DO UPDATE SET
     dealer_id = excluded.dealer_id, rooftop = excluded.rooftop, vin = excluded.vin,
-    vehicle_id = excluded.vehicle_id, stock = excluded.stock, body = excluded.body, generation = excluded.generation;
+    vehicle_id = excluded.vehicle_id, stock = excluded.stock, body = excluded.body, digest = excluded.digest,
+    generation = excluded.generation;
 
 -- name: remember_departed
 INSERT INTO departed (dealer_id, kind, value, left_at) VALUES (%s, %s, %s, %s)
@@ -134,60 +164,6 @@ SELECT EXISTS (
     SELECT FROM departed JOIN unnest(%s::text[], %s::text[]) AS named (kind, value) USING (kind, value)
     WHERE dealer_id = ANY(%s::text[])
 );
-
--- name: recall
-SELECT fingerprint, receipt FROM idempotency WHERE scope = %s AND key = %s AND expires_at > %s;
-
--- name: twin
-SELECT lead.receipt FROM lead_person JOIN lead USING (lead_id)
-WHERE lead_person.dealer_id = %s AND lead_person.person_key = ANY(%s::text[]) AND lead_person.received_at >= %s
-  AND lead.vehicle_key = %s
-ORDER BY lead_person.received_at, lead_id LIMIT 1;
-
--- name: busy
-SELECT count(*) FROM appointment
-WHERE status = 'confirmed' AND dealer_id = %s AND rooftop = %s AND department = %s
-  AND starts_at < %s AND ends_at > %s;
-
--- name: add
--- One statement for everything, because each one costs the client as much as the server. A lead without a key has no
--- scope, one without an appointment no appointment_id.
-WITH added AS (
-    INSERT INTO lead (
-        lead_id, dealer_id, rooftop, listing_id, status, received_at, caller, vehicle_key, business, receipt
-    )
-    VALUES (
-        %(lead_id)s, %(dealer_id)s, %(rooftop)s, %(listing_id)s, 'received', %(received_at)s, %(caller)s,
-        %(vehicle_key)s, %(business)s, %(receipt)s
-    )
-    RETURNING lead_id, dealer_id, rooftop, received_at, receipt
-), granted AS (
-    INSERT INTO consent_grant (lead_id, body) SELECT lead_id, %(grant)s FROM added
-), known AS (
-    INSERT INTO lead_person (dealer_id, person_key, received_at, lead_id)
-    SELECT dealer_id, person_key, received_at, lead_id FROM added, unnest(%(person_keys)s::text[]) AS person_key
-), remembered AS (
-    INSERT INTO idempotency (scope, key, fingerprint, lead_id, receipt, expires_at)
-    SELECT %(scope)s, %(key)s, %(fingerprint)s, lead_id, receipt, %(expires_at)s FROM added
-    WHERE %(scope)s::text IS NOT NULL
-    ON CONFLICT (scope, key) DO UPDATE SET
-        fingerprint = excluded.fingerprint, lead_id = excluded.lead_id,
-        receipt = excluded.receipt, expires_at = excluded.expires_at
-)
-INSERT INTO appointment (appointment_id, lead_id, dealer_id, rooftop, department, kind, status, starts_at, ends_at)
-SELECT
-    %(appointment_id)s, lead_id, dealer_id, rooftop, %(department)s, %(kind)s, %(status)s, %(start)s, %(end)s
-FROM added WHERE %(appointment_id)s::text IS NOT NULL;
-
--- name: leads
-SELECT lead_id, dealer_id, rooftop, listing_id, status, received_at, business, consent_grant.body, receipt
-FROM lead JOIN consent_grant USING (lead_id)
-WHERE %(dealer_id)s::text IS NULL OR dealer_id = %(dealer_id)s
-ORDER BY received_at DESC, lead_id DESC LIMIT %(limit)s;
-
--- name: lead
-SELECT lead_id, dealer_id, rooftop, listing_id, status, received_at, business, consent_grant.body, receipt
-FROM lead JOIN consent_grant USING (lead_id) WHERE lead_id = %s;
 
 -- name: secrets
 SELECT key_id, value, made_at FROM secret WHERE purpose = %s ORDER BY made_at DESC, key_id DESC;

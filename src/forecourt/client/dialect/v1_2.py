@@ -1,0 +1,9 @@
+"""AAP 1.2: pages by skip, one seller an endpoint."""
+
+from typing import Final
+
+from forecourt.client.dialect.interface import Dialect
+
+__all__ = ["DIALECT"]
+
+DIALECT: Final = Dialect("1.2", "https://autoagentprotocol.org/extensions/aap/v1.2")

@@ -1,0 +1,209 @@
+"""MCP over HTTP: one POST, one JSON answer, nothing remembered in between; as plain ASGI."""
+
+import re
+from time import perf_counter
+from typing import Final
+
+from msgspec import structs
+
+from forecourt import __version__
+from forecourt.a2a import A2AError
+from forecourt.agent import Caller
+from forecourt.binding import Answer
+from forecourt.binding.mcp import HEADERS, MCPBinding, Place
+from forecourt.errors import AAPError
+from forecourt.server.admission import RESOURCE_METADATA
+from forecourt.server.deployment import Deployment
+from forecourt.server.endpoint import (
+    BodyRefusedError,
+    ClientGoneError,
+    Receive,
+    Scope,
+    Send,
+    internal_error,
+    pick,
+    read_rest,
+    too_long,
+)
+from forecourt.server.origin import Origins
+
+__all__ = ["MCPEndpoint", "place_of"]
+
+_HOST: Final = re.compile(r"[A-Za-z0-9.\-\[\]:]+")
+_READ: Final = frozenset(HEADERS)
+_METHODS: Final = b"POST, OPTIONS"
+_TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
+_NOT_HERE: Final = Answer(
+    405,
+    ((b"allow", _METHODS), _TEXT),
+    b"This is an MCP endpoint (Model Context Protocol, Streamable HTTP): add its address to an AI assistant.\n"
+    b"It takes POST and answers with JSON; it opens no stream and keeps no session.\n",
+)
+_PREFLIGHT: Final = Answer(
+    204,
+    (
+        (b"access-control-allow-methods", _METHODS),
+        (
+            b"access-control-allow-headers",
+            b"accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version,"
+            b" mcp-session-id",
+        ),
+        (b"access-control-max-age", b"86400"),
+    ),
+    b"",
+)
+
+
+def place_of(deployment: Deployment, caller: Caller) -> Place:
+    """Return what an endpoint for these sellers says of itself."""
+    sellers = {
+        dealer_id: str(seller.profile["name"])
+        for dealer_id, seller in deployment.sellers.items()
+        if caller.sellers is None or dealer_id in caller.sellers
+    }
+    whole = caller.sellers is None
+    name = deployment.name if whole else ", ".join(sellers.values())
+    return Place(name, sellers, deployment.vocabulary.label, __version__)
+
+
+class MCPEndpoint:
+    """One contract, for the sellers of one tenant, over MCP."""
+
+    def __init__(self, deployment: Deployment, binding: MCPBinding, caller: Caller, origins: Origins) -> None:
+        self._deployment = deployment
+        self._binding = binding
+        self._caller = caller
+        self._refusal = origins.refusal
+        self._admission = deployment.admission
+        self._max_body = deployment.config.server.max_body_bytes
+        self._body_seconds = deployment.config.server.body_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request of any method."""
+        headers = pick(scope["headers"], _READ)
+        origin = headers.get(b"origin")
+        answer = self._turned_away(headers)
+        if answer is None and self._admission.is_closed and scope["method"] == "POST":
+            answer = await self._without_credential(scope)
+        if answer is None:
+            if scope["method"] != "POST":
+                answer = _PREFLIGHT if scope["method"] == "OPTIONS" else _NOT_HERE
+            else:
+                try:
+                    body = await self._body(receive)
+                except ClientGoneError:
+                    return
+                except BodyRefusedError as refusal:
+                    answer = self._binding.refuse(refusal.status, refusal.reason)
+                else:
+                    answer = await self.answer(body, headers, scope)
+            if origin is not None:
+                # Let in by `Origins`: its pages may read the answer.
+                answer = _readable_by(answer, origin)
+        sent = answer.headers
+        if answer.status != 204:
+            sent = (*sent, (b"content-length", b"%d" % len(answer.body)))
+        await send({"type": "http.response.start", "status": answer.status, "headers": sent})
+        await send({"type": "http.response.body", "body": answer.body})
+
+    async def _body(self, receive: Receive) -> bytes:
+        """Return the body, which is there in one piece nearly always."""
+        message = await receive()
+        if message["type"] != "http.request" or message.get("more_body", False):
+            return await read_rest(message, receive, self._max_body, self._body_seconds)
+        body: bytes = message["body"]
+        if len(body) > self._max_body:
+            raise BodyRefusedError(too_long(self._max_body))
+        return body
+
+    def _turned_away(self, headers: dict[bytes, str]) -> Answer | None:
+        """Return the refusal of a request that is not looked at, None when it may come in."""
+        refusal = self._refusal(headers.get(b"host"), headers.get(b"origin"))
+        return None if refusal is None else self._binding.refuse(refusal.status, refusal.message)
+
+    async def _without_credential(self, scope: Scope) -> Answer | None:
+        """Return the refusal of a request that shows no good credential, where nothing is open to anybody.
+
+        It comes before any message is read, so that a host which connects learns at once to authorize (MCP,
+        "Authorization"); the call itself is looked at again for what its credential opens.
+        """
+        try:
+            await self._admission.identify(scope["headers"])
+        except A2AError as error:
+            return self._refused(error, scope)
+        except AAPError as error:
+            return self._binding.broken(error)
+        return None
+
+    def _refused(self, error: A2AError, scope: Scope) -> Answer:
+        """Return a refusal of credentials: 401 with a challenge that leads to RFC 9728 metadata, or 403."""
+        rejection = error.auth_rejection
+        status = 403 if rejection is None else rejection.http_status
+        answer = self._binding.refuse(status, error.message)
+        if status != 401:
+            return answer
+        challenge = self._admission.challenge(self._metadata_url(scope)).encode("ascii")
+        return structs.replace(
+            answer, headers=(*answer.headers, (b"www-authenticate", challenge)), outcome=error.metric_label
+        )
+
+    def _metadata_url(self, scope: Scope) -> str | None:
+        if not self._admission.has_issuer:
+            return None
+        hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+        named = hosts[0] if hosts and _HOST.fullmatch(hosts[0]) else ""
+        public = self._deployment.config.server.public_url
+        if public is None or named.rpartition(":")[0] in self._deployment.hosts or named in self._deployment.hosts:
+            scheme = scope.get("scheme", "http") if public is None else public.partition(":")[0]
+            public = f"{scheme}://{named}"
+        scheme, _, rest = public.partition("://")
+        host, slash, path = rest.partition("/")
+        # RFC 9728 section 3.1: the well-known part stands between the host and the resource's own path.
+        return f"{scheme}://{host}{RESOURCE_METADATA}{slash}{path}{scope['path']}"
+
+    async def answer(self, body: bytes, headers: dict[bytes, str] | None, scope: Scope | None = None) -> Answer:
+        """Answer one message; `headers` and `scope` are None where it came without any, which asks for no credential.
+
+        Status 202 stands for nothing to say.
+        """
+        began = perf_counter()
+        answer, skill = await self._answered(body, headers, scope)
+        seen: Scope = {"headers": ()} if scope is None else scope
+        version = self._binding.contract.version
+        self._deployment.observer.answered(seen, "mcp", version, skill, answer, perf_counter() - began)
+        return answer
+
+    async def _answered(
+        self, body: bytes, headers: dict[bytes, str] | None, scope: Scope | None
+    ) -> tuple[Answer, str | None]:
+        """Return the answer, and the skill that it is of."""
+        binding = self._binding
+        try:
+            call = binding.read(body, headers)
+        except Exception as error:
+            return binding.broken(internal_error(error)), None
+        if isinstance(call, Answer):
+            return call, None
+        called = binding.contract.skill_of(call.payload)
+        skill = called.id if called else None
+        try:
+            caller = self._caller
+            if scope is not None and self._admission.is_needed:
+                client = scope.get("client")
+                caller = await self._admission.admit(scope["headers"], client[0] if client else "", caller, skill)
+            contract = binding.contract
+            reply = await self._deployment.agent.run(contract.read(call.payload), caller)
+            return binding.write(call, *contract.pieces(reply)), skill
+        except A2AError as error:
+            assert scope is not None
+            return self._refused(error, scope), skill
+        except AAPError as error:
+            return binding.fail(call, error), skill
+        except Exception as error:
+            return binding.fail(call, internal_error(error)), skill
+
+
+def _readable_by(answer: Answer, origin: str) -> Answer:
+    allowed = (b"access-control-allow-origin", origin.encode("latin-1"))
+    exposed = (b"access-control-expose-headers", b"www-authenticate")
+    return structs.replace(answer, headers=(*answer.headers, allowed, exposed, (b"vary", b"Origin")))

@@ -1,0 +1,196 @@
+-- name: recall
+SELECT fingerprint, receipt FROM idempotency WHERE scope = %s AND key = %s AND expires_at > %s;
+
+-- name: twin
+SELECT lead.receipt FROM lead_person JOIN lead USING (lead_id)
+WHERE lead_person.dealer_id = %s AND lead_person.person_key = ANY(%s::text[]) AND lead_person.received_at >= %s
+  AND lead.vehicle_key = %s
+ORDER BY lead_person.received_at, lead_id LIMIT 1;
+
+-- name: busy
+SELECT count(*) FROM appointment
+WHERE status = 'confirmed' AND dealer_id = %s AND rooftop = %s AND department = %s
+  AND starts_at < %s AND ends_at > %s;
+
+-- name: add
+-- One statement for everything, because each one costs the client as much as the server. A lead without a key has no
+-- scope, one without an appointment no appointment_id.
+WITH added AS (
+    INSERT INTO lead (
+        lead_id, dealer_id, rooftop, listing_id, status, received_at, caller, vehicle_key, business, receipt,
+        snapshot
+    )
+    VALUES (
+        %(lead_id)s, %(dealer_id)s, %(rooftop)s, %(listing_id)s, 'received', %(received_at)s, %(caller)s,
+        %(vehicle_key)s, %(business)s, %(receipt)s, %(snapshot)s
+    )
+    RETURNING lead_id, dealer_id, rooftop, received_at, receipt
+), granted AS (
+    INSERT INTO consent_grant (lead_id, body) SELECT lead_id, %(grant)s FROM added
+), known AS (
+    INSERT INTO lead_person (dealer_id, person_key, received_at, lead_id)
+    SELECT dealer_id, person_key, received_at, lead_id FROM added, unnest(%(person_keys)s::text[]) AS person_key
+), remembered AS (
+    INSERT INTO idempotency (scope, key, fingerprint, lead_id, receipt, expires_at)
+    SELECT %(scope)s, %(key)s, %(fingerprint)s, lead_id, receipt, %(expires_at)s FROM added
+    WHERE %(scope)s::text IS NOT NULL
+    ON CONFLICT (scope, key) DO UPDATE SET
+        fingerprint = excluded.fingerprint, lead_id = excluded.lead_id,
+        receipt = excluded.receipt, expires_at = excluded.expires_at
+), sent AS (
+    INSERT INTO delivery (delivery_id, lead_id, target, kind, content, status, attempts, turn, since, next_at)
+    SELECT delivery_id, lead_id, target, kind, content, 'waiting', 0, 0, received_at, received_at
+    FROM added, unnest(%(delivery_ids)s::text[], %(targets)s::text[], %(kinds)s::text[], %(contents)s::bytea[])
+        AS new (delivery_id, target, kind, content)
+)
+INSERT INTO appointment (appointment_id, lead_id, dealer_id, rooftop, department, kind, status, starts_at, ends_at)
+SELECT
+    %(appointment_id)s, lead_id, dealer_id, rooftop, %(department)s, %(kind)s, %(status)s, %(start)s, %(end)s
+FROM added WHERE %(appointment_id)s::text IS NOT NULL;
+
+-- name: add_delivery
+INSERT INTO delivery (delivery_id, lead_id, target, kind, content, status, attempts, turn, since, next_at)
+VALUES (%(delivery_id)s, %(lead_id)s, %(target)s, %(kind)s, %(content)s, 'waiting', 0, 0, %(now)s, %(now)s);
+
+-- name: leads
+SELECT
+    lead_id, lead.dealer_id, lead.rooftop, listing_id, lead.status, received_at, business, consent_grant.body, receipt,
+    snapshot, purged_at,
+    appointment_id, appointment.department, appointment.kind, appointment.status, starts_at, ends_at
+FROM lead JOIN consent_grant USING (lead_id) LEFT JOIN appointment USING (lead_id)
+WHERE %(dealer_id)s::text IS NULL OR lead.dealer_id = %(dealer_id)s
+ORDER BY received_at DESC, lead_id DESC LIMIT %(limit)s;
+
+-- name: lead
+SELECT
+    lead_id, lead.dealer_id, lead.rooftop, listing_id, lead.status, received_at, business, consent_grant.body, receipt,
+    snapshot, purged_at,
+    appointment_id, appointment.department, appointment.kind, appointment.status, starts_at, ends_at
+FROM lead JOIN consent_grant USING (lead_id) LEFT JOIN appointment USING (lead_id) WHERE lead_id = %s;
+
+-- name: claim
+-- What another process is taking at this moment is passed over, not waited for.
+UPDATE delivery SET holder = %(holder)s, next_at = %(until)s, attempts = attempts + 1
+WHERE delivery_id IN (
+    SELECT delivery_id FROM delivery
+    WHERE status = 'waiting' AND next_at <= %(now)s AND target <> ALL(%(without)s::text[])
+    ORDER BY next_at, delivery_id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+)
+RETURNING
+    delivery_id, lead_id, target, kind, content, status, attempts, turn, since, next_at, settled_at, reason, holder;
+
+-- name: hold
+UPDATE delivery SET next_at = %(until)s
+WHERE delivery_id = %(delivery_id)s AND status = 'waiting' AND holder = %(holder)s AND turn = %(turn)s;
+
+-- name: settle
+UPDATE delivery SET
+    status = %(status)s, next_at = coalesce(%(next_at)s, next_at), settled_at = %(settled_at)s, reason = %(reason)s,
+    holder = NULL
+WHERE delivery_id = %(delivery_id)s AND turn = %(turn)s
+  AND (status = 'waiting' AND holder = %(holder)s OR %(status)s = 'delivered' AND status <> 'delivered');
+
+-- name: next_due
+SELECT min(next_at) FROM delivery WHERE status = 'waiting';
+
+-- name: deliveries
+SELECT
+    delivery_id, lead_id, target, kind, content, status, attempts, turn, since, next_at, settled_at, reason, holder
+FROM delivery WHERE lead_id = ANY(%s::text[]) ORDER BY delivery_id;
+
+-- name: resend
+UPDATE delivery SET
+    turn = turn + (attempts > 0)::integer, attempts = 0, status = 'waiting', since = %(now)s, next_at = %(now)s,
+    settled_at = NULL, reason = NULL, holder = NULL
+WHERE lead_id = %(lead_id)s
+  AND CASE WHEN %(target)s::text IS NULL THEN kind <> 'event' OR status <> 'delivered' ELSE target = %(target)s END
+  AND EXISTS (SELECT FROM lead WHERE lead.lead_id = delivery.lead_id AND purged_at IS NULL);
+
+-- name: delivery_counts
+SELECT status, count(*) FROM delivery WHERE status <> 'delivered' GROUP BY status;
+
+-- name: standing
+SELECT lead.status, appointment_id, appointment.status
+FROM lead LEFT JOIN appointment USING (lead_id) WHERE lead_id = %s FOR UPDATE OF lead;
+
+-- name: calendar_of
+SELECT dealer_id, rooftop, department FROM appointment WHERE lead_id = %s;
+
+-- name: set_lead_status
+UPDATE lead SET status = %(status)s WHERE lead_id = %(lead_id)s;
+
+-- name: set_appointment_status
+UPDATE appointment SET
+    status = %(status)s, starts_at = coalesce(%(start)s, starts_at), ends_at = coalesce(%(end)s, ends_at)
+WHERE lead_id = %(lead_id)s;
+
+-- name: add_status_change
+INSERT INTO status_change (lead_id, entity_id, previous, status, changed_at) VALUES (%s, %s, %s, %s, %s);
+
+-- name: status_changes
+SELECT lead_id, entity_id, previous, status, changed_at FROM status_change WHERE lead_id = %s ORDER BY change_number;
+
+-- name: to_purge
+SELECT lead_id FROM lead
+WHERE purged_at IS NULL AND received_at < %(before)s
+  AND (%(dealer_id)s::text IS NULL OR dealer_id = %(dealer_id)s)
+ORDER BY received_at, lead_id LIMIT %(limit)s FOR UPDATE;
+
+-- name: count_to_purge
+SELECT count(*) FROM lead
+WHERE purged_at IS NULL AND received_at < %(before)s
+  AND (%(dealer_id)s::text IS NULL OR dealer_id = %(dealer_id)s);
+
+-- name: purge_lead
+UPDATE lead SET business = '', snapshot = NULL, caller = NULL, purged_at = %(now)s WHERE lead_id = ANY(%(leads)s);
+
+-- name: purge_persons
+DELETE FROM lead_person WHERE lead_id = ANY(%(leads)s);
+
+-- name: purge_deliveries
+UPDATE delivery SET status = 'parked', settled_at = %(now)s, reason = %(reason)s, holder = NULL
+WHERE lead_id = ANY(%(leads)s) AND status = 'waiting';
+
+-- name: proofs_to_purge
+SELECT lead_id FROM lead
+WHERE purged_at IS NOT NULL AND received_at < %(proofs_before)s
+  AND (%(dealer_id)s::text IS NULL OR dealer_id = %(dealer_id)s)
+ORDER BY received_at, lead_id LIMIT %(limit)s FOR UPDATE;
+
+-- name: count_proofs_to_purge
+SELECT count(*) FROM lead
+WHERE (purged_at IS NOT NULL OR received_at < %(before)s) AND received_at < %(proofs_before)s
+  AND (%(dealer_id)s::text IS NULL OR dealer_id = %(dealer_id)s);
+
+-- name: forget_changes
+DELETE FROM status_change WHERE lead_id = ANY(%(leads)s);
+
+-- name: forget_deliveries
+DELETE FROM delivery WHERE lead_id = ANY(%(leads)s);
+
+-- name: forget_appointment
+DELETE FROM appointment WHERE lead_id = ANY(%(leads)s);
+
+-- name: forget_key
+DELETE FROM idempotency WHERE lead_id = ANY(%(leads)s);
+
+-- name: forget_grant
+DELETE FROM consent_grant WHERE lead_id = ANY(%(leads)s);
+
+-- name: forget_lead
+DELETE FROM lead WHERE lead_id = ANY(%(leads)s);
+
+-- name: count_expired_keys
+SELECT count(*) FROM idempotency WHERE expires_at <= %s;
+
+-- name: sweep_keys
+DELETE FROM idempotency WHERE (scope, key) IN (
+    SELECT scope, key FROM idempotency WHERE expires_at <= %(now)s ORDER BY expires_at LIMIT %(limit)s
+    FOR UPDATE SKIP LOCKED
+);
+
+-- name: sweep_persons
+DELETE FROM lead_person WHERE (dealer_id, person_key, received_at, lead_id) IN (
+    SELECT dealer_id, person_key, received_at, lead_id FROM lead_person
+    WHERE received_at < %(before)s ORDER BY received_at LIMIT %(limit)s
+);
