@@ -48,6 +48,20 @@ def test_the_default_endpoint_is_of_the_newest_contract(demo: RunningAgent) -> N
     assert "next_cursor" in call(demo, "aap_inventory_search", {})["structuredContent"]["data"]
 
 
+def test_spaces_around_a_header_are_no_part_of_it(demo: RunningAgent) -> None:
+    # RFC 9110 section 5.5: optional whitespace around a field value is taken off before the value is looked at.
+    meta = {"io.modelcontextprotocol/protocolVersion": SINGLE, "io.modelcontextprotocol/clientCapabilities": {}}
+    body = message("tools/call", {"name": "aap_dealer_information", "arguments": {}, "_meta": meta})
+    padded = {
+        "MCP-Protocol-Version": f" {SINGLE}\t",
+        "Mcp-Method": "\ttools/call ",
+        "Mcp-Name": "  aap_dealer_information  ",
+    }
+    reply = demo.post(body, "/mcp", {**HEADERS, **padded})
+    assert reply.status == 200, reply
+    assert reply.json()["result"]["structuredContent"]["type"] == "dealer.information.response"
+
+
 @pytest.mark.parametrize("path", ["/dealers/nobody/mcp", "/v2.0/mcp", "/mcp/"])
 def test_an_address_of_nothing_is_not_found(path: str, demo: RunningAgent) -> None:
     assert demo.post(message("ping"), path, HEADERS).status == 404

@@ -124,11 +124,14 @@ def _kinds(error: BaseException | None) -> Iterable[str]:
 
 
 def pick(headers: Iterable[tuple[bytes, bytes]], names: Collection[bytes] = HEADERS) -> dict[bytes, str]:
-    """Return the headers that the binding reads; several of one name are one list (RFC 9110 section 5.2)."""
+    """Return the headers that the binding reads; several of one name are one list (RFC 9110 section 5.2).
+
+    Spaces and tabs around a value are no part of it (section 5.5); not every HTTP parser has taken them off.
+    """
     found: dict[bytes, str] = {}
     for name, value in headers:
         if name in names:
-            text = value.decode("latin-1")
+            text = value.strip(b" \t").decode("latin-1")
             found[name] = f"{found[name]},{text}" if name in found else text
     return found
 
