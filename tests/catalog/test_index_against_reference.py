@@ -180,6 +180,7 @@ def plain(page: Page) -> tuple[Any, ...]:
     return page.total, list(page.listings), page.last, type(page.last and page.last.value)
 
 
+@pytest.mark.requirement("RPC-EX-SEARCH-VEHICLES")
 @checked
 @given(
     stocks, scales, st.lists(st.tuples(requests, sorts, sellers), min_size=1, max_size=5),
@@ -224,6 +225,7 @@ def test_a_walk_goes_on_as_in_the_reference_when_the_stock_has_changed_under_it(
             assert plain(found) == plain(wanted)
 
 
+@pytest.mark.requirement("RPC-EX-FACETS-COUNTS")
 @checked
 @given(stocks, scales, st.lists(st.tuples(requests, sellers), min_size=1, max_size=4))
 def test_facets_are_as_the_reference_counts_them(
