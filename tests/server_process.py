@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -47,6 +47,8 @@ class ServerProcess:
 
     folder: Path
     config: Path | None = None
+    through: Sequence[str] = ()
+    """A command that runs the server in its own process, for example one that takes a right from it."""
     started_on: date = field(init=False)
     """The UTC day of the start, from which the demo stock counts its dates back."""
     host: str = field(init=False, default="")
@@ -57,12 +59,17 @@ class ServerProcess:
     def __post_init__(self) -> None:
         """Start the process; `wait` returns when it serves."""
         chosen = [] if self.config is None else ["--config", str(self.config)]
-        command = [sys.executable, "-c", _COMMAND, "serve", "--port", "0", *chosen]
+        command = [*self.through, sys.executable, "-c", _COMMAND, "serve", "--port", "0", *chosen]
         self.started_on = datetime.now(UTC).date()
         with self._output("stdout").open("wb") as out, self._output("stderr").open("wb") as err:
             self._process = subprocess.Popen(
                 [*command, "--data", str(self.folder / "data")], stdout=out, stderr=err, cwd=self.folder
             )
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
 
     @property
     def base_url(self) -> str:
@@ -104,6 +111,11 @@ class ServerProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             return self._process.wait()
+
+    def kill(self) -> None:
+        """End the process by SIGKILL, wherever it is, and return once it is gone."""
+        self._process.kill()
+        self._process.wait()
 
     def _says_ready(self) -> bool:
         connection = http.client.HTTPConnection(self.host, self.port, timeout=_START_SECONDS)
