@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -47,8 +47,6 @@ class ServerProcess:
 
     folder: Path
     config: Path | None = None
-    through: Sequence[str] = ()
-    """A command that runs the server in its own process, for example one that takes a right from it."""
     started_on: date = field(init=False)
     """The UTC day of the start, from which the demo stock counts its dates back."""
     host: str = field(init=False, default="")
@@ -59,7 +57,7 @@ class ServerProcess:
     def __post_init__(self) -> None:
         """Start the process; `wait` returns when it serves."""
         chosen = [] if self.config is None else ["--config", str(self.config)]
-        command = [*self.through, sys.executable, "-c", _COMMAND, "serve", "--port", "0", *chosen]
+        command = [sys.executable, "-c", _COMMAND, "serve", "--port", "0", *chosen]
         self.started_on = datetime.now(UTC).date()
         with self._output("stdout").open("wb") as out, self._output("stderr").open("wb") as err:
             self._process = subprocess.Popen(

@@ -58,10 +58,10 @@ def configure(folder: Path, address: str, sections: str = "") -> Path:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, config: Path, through: Sequence[str] = ()) -> Iterator[ServerProcess]:
+def serving(folder: Path, config: Path) -> Iterator[ServerProcess]:
     """Run a server in `folder` until the block ends."""
     folder.mkdir(exist_ok=True)
-    server = ServerProcess(folder, config, through)
+    server = ServerProcess(folder, config)
     try:
         server.wait()
         yield server
