@@ -71,6 +71,11 @@ class ServerProcess:
             )
 
     @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    @property
     def base_url(self) -> str:
         """The address of the server, without a trailing slash."""
         return f"{'https' if self.pap else 'http'}://{self.host}:{self.port}"
@@ -122,6 +127,11 @@ class ServerProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             return self._process.wait()
+
+    def kill(self) -> None:
+        """End the process by SIGKILL, wherever it is, and return once it is gone."""
+        self._process.kill()
+        self._process.wait()
 
     def _says_ready(self) -> bool:
         connection = self.connect(_START_SECONDS)

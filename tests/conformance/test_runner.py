@@ -94,6 +94,14 @@ def test_a_time_of_day_is_that_of_its_zone_on_the_weekday_or_after() -> None:
     assert 9 <= ahead <= 17
 
 
+def test_a_day_of_the_year_is_the_next_one() -> None:
+    told = datetime.fromisoformat(
+        FILLER.fill({"$now": "+1d", "zone": "America/Denver", "date": "12-24", "at": "03:00"})
+    )
+    assert told.strftime("%m-%d %H:%M:%S") == "12-24 03:00:00"
+    assert timedelta(0) < told - datetime.now(UTC) < timedelta(days=368)
+
+
 @pytest.mark.parametrize("template", [{"$from": "second#/a"}, {"$from": "first#/data/x"}, {"$now": "soon"}])
 def test_a_template_that_makes_no_sense_is_refused(template: Any) -> None:
     with pytest.raises(CaseError):

@@ -214,6 +214,8 @@ class Leads(_Section, frozen=True):
     most_attempts: Annotated[int, Meta(ge=1, le=100)] = 30
     parallel: Annotated[int, Meta(ge=1, le=64)] = 8
     """How many deliveries one process makes at a time."""
+    lease_seconds: Annotated[float, Meta(ge=1, le=3600)] = 45.0
+    """After what time a delivery whose process died is taken over; a living process renews it meanwhile."""
 
 
 class PAP(_Section, frozen=True):

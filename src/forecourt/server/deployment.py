@@ -115,9 +115,8 @@ class Deployment:
             leads = self.config.leads
             dispatch = self.dispatch()
             retry = Retry(leads.first_retry_seconds, leads.give_up_hours * 3600, leads.most_attempts)
-            self.courier = Courier(
-                self.store, dispatch, self.sellers, open_targets(self._targets), retry, Pace(parallel=leads.parallel)
-            )
+            pace = Pace(parallel=leads.parallel, lease=leads.lease_seconds)
+            self.courier = Courier(self.store, dispatch, self.sellers, open_targets(self._targets), retry, pace)
             dispatch.wake = self.courier.wake
         return self.courier
 
