@@ -90,11 +90,6 @@ class ServerProcess:
         """What the server has said on standard error so far."""
         return self._output("stderr").read_text(encoding="utf-8", errors="replace")
 
-    @property
-    def pid(self) -> int:
-        """The number of the process."""
-        return self._process.pid
-
     def wait(self) -> None:
         """Return when /readyz says so; RuntimeError with the log when it does not in time."""
         end = time.monotonic() + _START_SECONDS
