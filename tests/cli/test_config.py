@@ -93,6 +93,7 @@ MISTAKES: Final = [
     (ONE + "[[feeds]]\nsource = 'x'\ndefault_condition = 'good'\n", "feeds[1].default_condition"),
     (ONE + "[[feeds]]\nsource = 'x'\nmost_removed = 2\n", "feeds[1].most_removed"),
     (ONE + "[[feeds]]\nsource = 'x'\ntimezone = 'America/Nowhere'\n", "feeds[1].timezone"),
+    (ONE + "[[feeds]]\nsource = 'x'\ncolumns = { prize = 'Our Price' }\n", "feeds[1].columns"),
     (ONE + "[[feeds]]\nsource = 'x'\nrooftop = 'Other'\n", "feeds[1].rooftop"),
     (ONE + "[[feeds]]\nsource = 'x'\ndealer = 'other'\n", "feeds[1].dealer"),
     (TWO + "[[feeds]]\nsource = 'x'\n", "feeds[1].dealer"),
