@@ -41,6 +41,7 @@ from forecourt.binding.a2a import A2ABinding
 from forecourt.cli import main
 from forecourt.contract import Offer, contract_class, versions
 from forecourt.errors import CODES, AAPError
+from forecourt.feed.plan import check_mapping
 from forecourt.model import Capabilities
 from forecourt.server import Config, create_app, load
 from forecourt.server.destinations import COMMON_KEYS
@@ -470,6 +471,13 @@ def test_every_command_and_option_is_documented() -> None:
             for option in (each for each in inner.params if isinstance(each, click.Option)):
                 assert f"`{option.opts[0]}`" in part, f"forecourt {name} {inner.name} {option.opts}"
                 assert option.help, f"forecourt {name} {inner.name} {option.opts}"
+
+
+def test_the_mappings_of_feeds_that_pages_show_name_fields() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md"))
+    shown = re.findall(r'--map "([a-z_]+)=', pages)
+    assert shown
+    check_mapping(dict.fromkeys(shown, ""))
 
 
 def test_the_keys_that_every_target_has_are_documented() -> None:

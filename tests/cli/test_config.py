@@ -93,6 +93,7 @@ MISTAKES: Final = [
     (ONE + "[[feeds]]\nsource = 'x'\ndefault_condition = 'good'\n", "feeds[1].default_condition"),
     (ONE + "[[feeds]]\nsource = 'x'\nmost_removed = 2\n", "feeds[1].most_removed"),
     (ONE + "[[feeds]]\nsource = 'x'\ntimezone = 'America/Nowhere'\n", "feeds[1].timezone"),
+    (ONE + "[[feeds]]\nsource = 'x'\ncolumns = { prize = 'Our Price' }\n", "feeds[1].columns"),
     (ONE + "[[feeds]]\nsource = 'x'\nrooftop = 'Other'\n", "feeds[1].rooftop"),
     (ONE + "[[feeds]]\nsource = 'x'\ndealer = 'other'\n", "feeds[1].dealer"),
     (TWO + "[[feeds]]\nsource = 'x'\n", "feeds[1].dealer"),
@@ -150,6 +151,34 @@ def test_a_mistake_is_one_line_with_file_line_and_key_and_status_2(folder: Path,
     assert served.exit_code == 2
     assert f" serve: {first} (" in served.stderr
     assert len(served.stderr.splitlines()) == 1
+
+
+def test_mistakes_of_different_parts_are_all_told_at_once(folder: Path) -> None:
+    path = folder / "forecourt.toml"
+    own = (
+        "[search]\nfilters_off = ['colour']\nfeatures_off = ['wings']\n"
+        "[leads]\nencryption_key_env = 'FORECOURT_NO_SUCH_KEY'\n"
+        "[appointments]\nminutes = { haircut = 5 }\n[appointments.holidays]\nChristmas = false\n"
+        "[limits.skills]\nnone = { requests = 1 }\n"
+    )
+    feeds = "[[feeds]]\nsource = 'x'\nrooftop = 'Nowhere'\n[[feeds]]\nsource = 'y'\ntimezone = 'Mars/Olympus'\n"
+    expected = [
+        "search.filters_off", "search.features_off", "leads.encryption_key_env", "appointments",
+        "appointments.holidays.Christmas", "limits.skills.none",
+    ]  # fmt: skip
+
+    def told(text: str) -> list[str]:
+        path.write_text(text)
+        result = run("config", "check", "--config", str(path))
+        assert result.exit_code == 2
+        return [line.removeprefix(f"{path}:").split(": ")[1] for line in result.stdout.splitlines()]
+
+    two = "[[dealers]]\nid = 'a b'\nprofile = 'none.json'\n[[dealers]]\nid = 'b'\nprofile = 'broken.json'\n"
+    assert told(own + two) == [*expected, "dealers[1].id", "dealers[1].profile", "dealers[2].profile"]
+    delivery = "[[dealer.deliveries]]\nvia = 'pigeon'\n"
+    assert told(ONE + delivery + feeds) == ["dealer.deliveries[1].via", "feeds[1].rooftop", "feeds[2].timezone"]
+    served = run("serve", "--config", str(path))
+    assert "(2 more: forecourt config check lists all)" in served.stderr
 
 
 @pytest.mark.parametrize("text", NO_TOML)

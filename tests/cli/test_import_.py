@@ -109,6 +109,11 @@ def test_the_report_is_one_object_where_that_is_asked_for(config: str, tmp_path:
     assert (again["added"], again["unchanged"]) == (0, 4)
 
 
+def test_an_address_that_is_not_fetched_is_not_taken_for_a_file(config: str) -> None:
+    line = line_of(run("ftp://feeds.example.com/stock.csv", "--dealer", "small", "--config", config), 1)
+    assert line == "forecourt: stock.csv was not imported: only http and https addresses are fetched"
+
+
 def test_standard_input_and_addresses_are_sources_too(config: str) -> None:
     assert imported(config, "-", stdin=STOCK)["source"] == "standard input"
     with feed_server() as web:

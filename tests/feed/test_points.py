@@ -474,6 +474,21 @@ def test_point_15_the_operators_mapping_wins_over_the_table() -> None:
     assert one({"mapping": {"trim": "model"}}, model="LX", modelname="Civic").only["trim"] == "LX"
 
 
+def test_point_15_a_mapped_column_that_the_file_does_not_have_is_a_warning() -> None:
+    reading = one({"mapping": {"offer_price": "Our Prize", "trim": "Level"}}, price="30000", level="LX")
+    assert "price" not in reading.only
+    assert reading.report.warnings == [
+        "offer_price is mapped to the column 'Our Prize', which the file does not have; nothing else gave it"
+    ]
+
+
+def test_point_15_a_mapped_key_that_only_some_rows_have_is_no_warning() -> None:
+    rows = '[{"stock": "S1", "make": "Honda", "model": "Civic"}, {"stock": "S2", "make": "Honda", "model": "Civic", '
+    reading = read(rows + '"Drive Away": "30000"}]', mapping={"all_in_price": "Drive Away"})
+    assert [vehicle.get("price") for vehicle in reading.vehicles] == [None, 30000]
+    assert not [warning for warning in reading.report.warnings if "mapped" in warning]
+
+
 def test_point_15_a_mapping_to_no_field_is_refused() -> None:
     with pytest.raises(FeedError, match="no such field: colour_of_the_sky"):
         one({"mapping": {"colour_of_the_sky": "x"}})

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ _NO_SELLER: Final = (
     "there is no seller to import for: write a forecourt.toml with a [dealer] section and name it with --config"
     " or FORECOURT_CONFIG (the demo dealer brings its own stock)"
 )
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 @click.command("import")
@@ -204,11 +206,13 @@ async def _imported(deployment: "Deployment", feed: "Feed", dry_run: bool, allow
 async def _source(source: str, folder: Path, bar: "_Bar") -> "Path | IO[bytes]":
     import asyncio
 
-    from forecourt.server.fetching import fetch, is_address
+    from forecourt.server.fetching import FetchError, fetch, is_address
 
     if source == "-":
         return sys.stdin.buffer
     if not is_address(source):
+        if _SCHEME.match(source):
+            raise FetchError("only http and https addresses are fetched")
         return Path(source)
     path = folder / "feed"
     bar.begin("Fetching", None)

@@ -92,6 +92,8 @@ def read_undated(
                 report.add("repaired", row.line, "vehicle_id", _RENAMED)
             yield vehicle, updated
     report.encoding = text.encoding
+    for name, column in vehicles.missing():
+        report.warn(f"{name} is mapped to the column {column!r}, which the file does not have; nothing else gave it")
     if text.mixed:
         report.warn(_MIXED)
     if not report.rows:

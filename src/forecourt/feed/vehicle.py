@@ -109,6 +109,7 @@ class Vehicles:
         self._columns = _Columns((), Plan(), "")
         self._answers = 0
         self._values: Any = ()
+        self._missing = {normalised(column) for column in options.mapping.values()}
         self._listed: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
         self._days: dict[str, tuple[str | None, tuple[str, ...]]] = {}
         self._is_undecided = False
@@ -190,6 +191,11 @@ class Vehicles:
             self._inventory_date(vehicle, said["inventory_date"])
         return vehicle, rooftop, own_id, self._updated(vehicle, said["updated_at"]) if "updated_at" in said else None
 
+    def missing(self) -> list[tuple[str, str]]:
+        """Return the fields, each with its column, of which the operator's mapping names a column that no row had."""
+        mapping = self._options.mapping.items()
+        return [(name, column) for name, column in mapping if normalised(column) in self._missing]
+
     def _use(self, names: tuple[str, ...]) -> None:
         """Find what the columns are for, and name those that nothing is made of."""
         known = self._known.get(names)
@@ -199,6 +205,8 @@ class Vehicles:
                 self._known.clear()
             known = self._known[names] = _Columns(names, made, self._options.odometer_unit)
             self._report.name_columns(made.unmapped, made.ignored)
+            if self._missing:
+                self._missing -= {normalised(name) for name in names}
         self._names, self._columns = names, known
 
     def _remember(self, answers: dict[Any, Any], key: Any, answer: Any) -> None:

@@ -10,8 +10,8 @@ from forecourt.agent import Caller
 from forecourt.binding.a2a import A2ABinding
 from forecourt.binding.mcp import MCPBinding, Toolbox
 from forecourt.contract import default_version
-from forecourt.server.config import Config
-from forecourt.server.deployment import Deployment
+from forecourt.server.config import Config, ConfigError
+from forecourt.server.deployment import Deployment, every_mistake
 from forecourt.server.endpoint import A2AEndpoint, Receive, Scope, Send
 from forecourt.server.mcp_endpoint import MCPEndpoint, place_of
 from forecourt.server.origin import Origins
@@ -108,8 +108,12 @@ def _host(scope: Scope) -> bytes:
 def create_app(config: Config | None = None) -> Application:
     """Return the ASGI application of a configuration (default: the demo dealer in ./forecourt-data).
 
-    Raises ConfigError.
+    Raises ConfigError, with every mistake that was found.
     """
-    deployment = Deployment(config or Config())
-    deployment.prepare_leads()
+    config = config or Config()
+    try:
+        deployment = Deployment(config)
+        deployment.prepare_leads()
+    except ConfigError as error:
+        raise every_mistake(config, error) from error
     return Application(deployment)

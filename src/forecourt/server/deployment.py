@@ -3,10 +3,10 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -41,7 +41,7 @@ from forecourt.server.upkeep import CursorUpkeep
 from forecourt.store import StoredListing, open_store
 from forecourt.vocabulary import Vocabulary, VocabularyError
 
-__all__ = ["ALL_FILTERS", "Deployment"]
+__all__ = ["ALL_FILTERS", "Deployment", "every_mistake"]
 
 ALL_FILTERS = (
     *TERM_FILTERS,
@@ -59,6 +59,8 @@ ALL_FILTERS = (
 
 _PROFILE_PROBLEMS: Final = 20
 """How many mistakes of one profile are told."""
+
+_Made = TypeVar("_Made")
 
 _DEALER_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -181,6 +183,38 @@ class Deployment:
         await self.store.remember_departed(DEALER_ID, departed, now)
 
 
+def every_mistake(config: Config, first: ConfigError) -> ConfigError:
+    """Return all that keeps a configuration from being used, `first` what was found first.
+
+    What rests on a part that is wrong itself, as feeds rest on their sellers, is not looked at.
+    """
+    found = list(first.problems)
+
+    def look(make: Callable[[], _Made]) -> _Made | None:
+        try:
+            return make()
+        except ConfigError as error:
+            found.extend(problem for problem in error.problems if problem not in found)
+        return None
+
+    vocabulary = look(lambda: _vocabulary(config))
+    if vocabulary is not None:
+        look(lambda: _capabilities(config, vocabulary))
+    look(lambda: _hosts(config))
+    look(lambda: _rules(config.appointments))
+    look(lambda: _holidays(config.appointments))
+    look(lambda: read_sealer(config))
+    store = look(lambda: _store(config))
+    if store is not None:
+        look(lambda: Admission(config.access, config.limits, store))
+    sellers = look(lambda: {seller.dealer_id: seller for seller in _sellers(config)})
+    if sellers is not None:
+        look(lambda: open_targets(plan_targets(config, sellers)))
+        if store is not None and vocabulary is not None:
+            look(lambda: FeedSchedule(store, sellers, config.feeds, vocabulary))
+    return ConfigError(found)
+
+
 def stored(listings: Iterable[Mapping[str, Any]], vocabulary: Vocabulary) -> Iterable[StoredListing]:
     """Return listings as they are kept: with the feature codes that their texts show, serialised once."""
     for listing in listings:
@@ -206,6 +240,7 @@ def _vocabulary(config: Config) -> Vocabulary:
 
 def _capabilities(config: Config, vocabulary: Vocabulary) -> Capabilities:
     search = config.search
+    wrong: list[ConfigProblem] = []
     for key, chosen, known in (
         ("filters_off", search.filters_off, ALL_FILTERS),
         ("features_off", search.features_off, vocabulary.codes),
@@ -213,9 +248,11 @@ def _capabilities(config: Config, vocabulary: Vocabulary) -> Capabilities:
     ):
         unknown = [name for name in chosen if name not in known]
         if unknown:
-            raise ConfigError(f"no such name: {', '.join(unknown)}", "search", key)
+            wrong.append(ConfigProblem(("search", key), f"no such name: {', '.join(unknown)}"))
     if search.default_limit > search.max_limit:
-        raise ConfigError("must not be above search.max_limit", "search", "default_limit")
+        wrong.append(ConfigProblem(("search", "default_limit"), "must not be above search.max_limit"))
+    if wrong:
+        raise ConfigError(wrong)
     return Capabilities(
         filters=tuple(name for name in ALL_FILTERS if name not in search.filters_off),
         feature_codes=tuple(code for code in sorted(vocabulary.codes) if code not in search.features_off),
@@ -246,23 +283,25 @@ def _sellers(config: Config) -> Iterable[Seller]:
     if config.dealer is not None and config.dealers:
         raise ConfigError("use [dealer] for one seller or [[dealers]] for several, not both", "dealer")
     ids = [dealer.id for dealer in config.all_dealers]
-    seen: set[str] = set()
-    for number, dealer_id in enumerate(ids):
-        key = (*_dealer_key(config, number), "id")
-        if not _DEALER_ID.fullmatch(dealer_id):
-            raise ConfigError("use letters, digits, '-', '_' and '.', since it is part of addresses", *key)
-        if dealer_id in seen:
-            raise ConfigError(f"{dealer_id} is used twice", *key)
-        seen.add(dealer_id)
-    if config.all_dealers:
-        chosen = [
-            (dealer.id, _profile(dealer.profile, *_dealer_key(config, number), "profile"))
-            for number, dealer in enumerate(config.all_dealers)
-        ]
-    else:
+    wrong: list[ConfigProblem] = []
+    chosen: list[tuple[str, dict[str, Any]]] = []
+    for number, dealer in enumerate(config.all_dealers):
+        key = _dealer_key(config, number)
+        if not _DEALER_ID.fullmatch(dealer.id):
+            text = "use letters, digits, '-', '_' and '.', since it is part of addresses"
+            wrong.append(ConfigProblem((*key, "id"), text))
+        elif dealer.id in ids[:number]:
+            wrong.append(ConfigProblem((*key, "id"), f"{dealer.id} is used twice"))
+        try:
+            chosen.append((dealer.id, _profile(dealer.profile, *key, "profile")))
+        except ConfigError as error:
+            wrong += error.problems
+    if wrong:
+        raise ConfigError(wrong)
+    if not config.all_dealers:
         from forecourt.demo import DEALER_ID, profile
 
-        chosen = [(DEALER_ID, profile())]
+        chosen.append((DEALER_ID, profile()))
     rules, holidays = _rules(config.appointments), _holidays(config.appointments)
     strict = config.appointments.when_unavailable == "reject"
     for number, (dealer_id, read) in enumerate(chosen):

@@ -23,6 +23,7 @@ from forecourt.feed import (
     read_beside,
     read_bodies,
 )
+from forecourt.feed.plan import check_mapping
 from forecourt.lead.seller import Seller
 from forecourt.model import listing_id
 from forecourt.server.config import ConfigError, Feed
@@ -106,6 +107,10 @@ def feed_options(seller: Seller, feed: Feed, vocabulary: Vocabulary, now: dateti
         rooftop = feed.rooftop
     else:
         rooftop = _Rooftops([*((name, name) for name in names), *(feed.rooftop or {}).items()])
+    try:
+        check_mapping(feed.columns)
+    except FeedError as error:
+        raise ConfigError(str(error), "columns") from error
     try:
         timezone = ZoneInfo(feed.timezone)
     except (ZoneInfoNotFoundError, OSError, ValueError) as error:

@@ -13,7 +13,7 @@ import os
 import random
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,6 +25,7 @@ from forecourt.feed import FeedError, Report
 from forecourt.identifier import sortable_id
 from forecourt.lead.seller import Seller
 from forecourt.server.config import ConfigError, Feed
+from forecourt.server.config_problem import ConfigProblem
 from forecourt.server.fetching import FetchError, fetch, is_address, shown
 from forecourt.server.importing import FeedRefusedError, feed_options, import_feed, rooftop_of
 from forecourt.store import FeedState, Store, StoreError
@@ -111,7 +112,7 @@ class FeedSchedule:
         self._store = store
         self._vocabulary = vocabulary
         self._holder = f"{sortable_id()}-{os.getpid()}"
-        self._feeds = list(_scheduled(sellers, feeds, vocabulary))
+        self._feeds = _scheduled(sellers, feeds, vocabulary)
         self._running: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -285,8 +286,10 @@ class FeedSchedule:
         )
 
 
-def _scheduled(sellers: Mapping[str, Seller], feeds: Sequence[Feed], vocabulary: Vocabulary) -> Iterable[_Scheduled]:
+def _scheduled(sellers: Mapping[str, Seller], feeds: Sequence[Feed], vocabulary: Vocabulary) -> list[_Scheduled]:
     scopes: list[tuple[str, str | None]] = []
+    found: list[_Scheduled] = []
+    wrong: list[ConfigProblem] = []
     for number, feed in enumerate(feeds):
         try:
             seller = seller_of(feed, sellers)
@@ -296,10 +299,14 @@ def _scheduled(sellers: Mapping[str, Seller], feeds: Sequence[Feed], vocabulary:
                 if dealer_id == scope[0] and (rooftop == scope[1] or None in (rooftop, scope[1])):
                     raise ConfigError("another feed is of the same stock, and each would drop the other's", "rooftop")
         except ConfigError as error:
-            raise error.inside("feeds", number) from error
+            wrong += error.inside("feeds", number).problems
+            continue
         scopes.append(scope)
         mark = hashlib.sha256(msgspec.json.encode((feed, scope))).hexdigest()[:16]
-        yield _Scheduled(feed, seller, f"{seller.dealer_id} {shown(feed.source)} {mark}")
+        found.append(_Scheduled(feed, seller, f"{seller.dealer_id} {shown(feed.source)} {mark}"))
+    if wrong:
+        raise ConfigError(wrong)
+    return found
 
 
 def _detail(scheduled: _Scheduled, now: datetime) -> dict[str, Any]:
