@@ -125,7 +125,7 @@ def test_there_is_metadata_for_endpoints_only(path: str, closed: Guarded) -> Non
     assert closed.agent.get(WELL_KNOWN + path).status == 404
 
 
-@pytest.mark.parametrize("host", ["a.example.com", "A.Example.com:8443"])
+@pytest.mark.parametrize("host", ["a.example.com", "A.Example.com:8443", "a.example.com."])
 def test_at_a_sellers_host_name_there_is_only_that_seller(host: str, closed: Guarded) -> None:
     agent = closed.agent
     refused = send(agent, "initialize", INITIALIZE, Host=host)
@@ -237,6 +237,16 @@ def test_a_key_for_one_seller_reaches_that_seller_alone(closed: Guarded) -> None
         failed = tool(agent, "aap_dealer_information", {"dealer_id": dealer_id}, X_API_Key=key).json()["result"]
         assert failed["structuredContent"]["code"] == "DEALER_NOT_FOUND"
     assert tool(agent, "aap_dealer_information", path="/dealers/a/mcp", X_API_Key=key).status == 200
+    # Lists and resources are as if there were no other seller.
+    listed = [each["uri"] for each in send(agent, "resources/list", X_API_Key=key).json()["result"]["resources"]]
+    assert "aap://dealer/profile" in listed
+    assert "aap://dealers" not in listed
+    for uri, known in (("aap://dealer/profile", True), ("aap://dealers", False), ("aap://dealers/b/profile", False)):
+        read = send(agent, "resources/read", {"uri": uri}, X_API_Key=key)
+        assert ("result" in read.json()) == known
+        assert "Seller b" not in read.body.decode()
+    assert "Seller b" not in send(agent, "initialize", INITIALIZE, X_API_Key=key).body.decode()
+    assert send(agent, "initialize", INITIALIZE, "/dealers/b/mcp", X_API_Key=key).status == 403
     elsewhere = tool(agent, "aap_dealer_information", path="/dealers/b/mcp", X_API_Key=key)
     assert elsewhere.status == 403
     assert "www-authenticate" not in elsewhere.headers

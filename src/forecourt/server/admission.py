@@ -86,16 +86,20 @@ class Admission:
             raise InsufficientScopeError.permission_denied(f"The token lacks the scope {scope}")
         return replace(caller, identity=credential.identity, sellers=_reached(caller.sellers, credential.sellers))
 
-    async def identify(self, headers: Iterable[tuple[bytes, bytes]], address: str) -> None:
-        """Raise A2AError `unauthenticated` for a credential that is not good, or for none where nothing is public.
+    async def identify(self, headers: Iterable[tuple[bytes, bytes]], address: str, caller: Caller) -> Caller:
+        """Return `caller` as `admit` does, for what is no call of a skill; without a credential where any is public.
 
-        Counts guesses, so it may raise AAPError RATE_LIMITED too, and no others.
+        Raises like `admit`. Of the limits it counts guesses only.
         """
         if self._open:
-            return
-        if await self._checked(headers, address, None) is None and not self._public:
+            return caller
+        credential = await self._checked(headers, address, None)
+        if credential is None:
+            if self._public:
+                return caller
             await self.limit.check(address)
             raise self._unauthenticated()
+        return replace(caller, identity=credential.identity, sellers=_reached(caller.sellers, credential.sellers))
 
     async def _checked(
         self, headers: Iterable[tuple[bytes, bytes]], address: str, skill: str | None

@@ -1,6 +1,7 @@
 """MCP over HTTP: one POST, one JSON answer, nothing remembered in between; as plain ASGI."""
 
 import re
+from functools import lru_cache
 from time import perf_counter
 from typing import Final
 
@@ -30,6 +31,8 @@ from forecourt.server.origin import Origins
 __all__ = ["MCPEndpoint", "place_of"]
 
 _HOST: Final = re.compile(r"[A-Za-z0-9._\-\[\]:]+")
+_REMEMBERED: Final = 64
+"""For how many different sets of sellers of a credential's an endpoint is kept at hand."""
 _READ: Final = frozenset(HEADERS)
 _METHODS: Final = b"POST, OPTIONS"
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
@@ -76,6 +79,7 @@ class MCPEndpoint:
         self._refusal = origins.refusal
         self._admission = deployment.admission
         self._max_body = deployment.config.server.max_body_bytes
+        self._narrowed = lru_cache(maxsize=_REMEMBERED)(self._narrow)
         self._body_seconds = deployment.config.server.body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,7 +89,8 @@ class MCPEndpoint:
         answer = self._turned_away(headers)
         let_in = answer is None
         if answer is None and self._admission.is_closed and scope["method"] == "POST":
-            answer = await self._unidentified(scope)
+            known = await self._identified(scope)
+            answer = known if isinstance(known, Answer) else None
         if answer is None:
             if scope["method"] != "POST":
                 answer = _PREFLIGHT if scope["method"] == "OPTIONS" else _NOT_HERE
@@ -107,6 +112,10 @@ class MCPEndpoint:
         await send({"type": "http.response.start", "status": answer.status, "headers": sent})
         await send({"type": "http.response.body", "body": answer.body})
 
+    def _narrow(self, sellers: tuple[str, ...] | None) -> MCPBinding:
+        """Return the binding as it is for a credential that reaches these sellers alone."""
+        return self._binding.at(place_of(self._deployment, Caller(sellers=sellers)))
+
     async def _body(self, receive: Receive) -> bytes:
         """Return the body, which is there in one piece nearly always."""
         message = await receive()
@@ -122,14 +131,14 @@ class MCPEndpoint:
         refusal = self._refusal(headers.get(b"host"), headers.get(b"origin"))
         return None if refusal is None else self._binding.refuse(refusal.status, refusal.message)
 
-    async def _unidentified(self, scope: Scope) -> Answer | None:
-        """Return the refusal of a request whose credential is not good, or that has none where nothing is public.
+    async def _identified(self, scope: Scope) -> Caller | Answer:
+        """Return who asks, or the refusal of a credential that is not good, or of none where nothing is public.
 
         Where nothing is, it comes before any message is read, so that a host which connects learns at once to
         authorize (MCP, "Authorization"); the call itself is looked at again for what its credential opens.
         """
         try:
-            await self._admission.identify(scope["headers"], _address(scope))
+            return await self._admission.identify(scope["headers"], _address(scope), self._caller)
         except A2AError as error:
             return self._refused(error, scope, None)
         except AAPError as error:
@@ -138,7 +147,6 @@ class MCPEndpoint:
             answer = self._binding.refuse(429, error.message)
             seconds = max(1, -(-(error.retry_after_ms or 0) // 1000))
             return structs.replace(answer, headers=(*answer.headers, (b"retry-after", b"%d" % seconds)))
-        return None
 
     def _refused(self, error: A2AError, scope: Scope, skill: str | None) -> Answer:
         """Return a refusal of credentials: 401 with a challenge that leads to RFC 9728 metadata, or 403.
@@ -165,7 +173,8 @@ class MCPEndpoint:
         hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
         named = hosts[0].lower() if hosts and _HOST.fullmatch(hosts[0]) else ""
         public = self._deployment.config.server.public_url
-        if public is None or named.rpartition(":")[0] in self._deployment.hosts or named in self._deployment.hosts:
+        name = (named.rpartition(":")[0] or named).rstrip(".")
+        if public is None or name in self._deployment.hosts:
             if not named:
                 return None
             scheme = scope.get("scheme", "http") if public is None else public.partition(":")[0]
@@ -196,10 +205,17 @@ class MCPEndpoint:
             call = binding.read(body, headers)
         except Exception as error:
             return binding.broken(internal_error(error)), None
+        if isinstance(call, Answer) and scope is not None and self._admission.is_needed:
+            # A call is looked at below. What is none needs no credential where any skill is public; but one that is
+            # shown must be good, and shows its own sellers alone.
+            known = await self._identified(scope)
+            if isinstance(known, Answer):
+                return known, None
+            if known.sellers != self._caller.sellers:
+                binding = self._narrowed(known.sellers)
+                call = binding.read(body, headers)
         if isinstance(call, Answer):
-            # A call is looked at below; what is no call needs no credential, but one that is shown must be good.
-            refusal = None if scope is None or self._admission.is_closed else await self._unidentified(scope)
-            return refusal or call, None
+            return call, None
         called = binding.contract.skill_of(call.payload)
         skill = called.id if called else None
         try:

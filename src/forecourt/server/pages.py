@@ -156,7 +156,7 @@ class _Site:
         At a host name of one seller's there is only that seller: the others are not to be found there.
         """
         sellers = self._deployment.sellers
-        hosted = self._deployment.hosts.get(request.url.hostname or "")
+        hosted = self._deployment.hosts.get(_host(request))
         if hosted is not None:
             return None if dealer_id is not None else str(sellers[hosted].profile["name"])
         if dealer_id is None:
@@ -167,11 +167,15 @@ class _Site:
     def _base(self, request: Request) -> str:
         """Return the address that callers know this place by, without a trailing slash."""
         public_url = self._deployment.config.server.public_url
-        if public_url is None or request.url.hostname in self._deployment.hosts:
+        if public_url is None or _host(request) in self._deployment.hosts:
             # A seller's own host name is its public address; whether it is https only the public URL can tell.
             scheme = request.url.scheme if public_url is None else public_url.partition(":")[0]
             return f"{scheme}://{request.url.netloc}"
         return public_url
+
+
+def _host(request: Request) -> str:
+    return (request.url.hostname or "").rstrip(".")
 
 
 def _cached(request: Request, content: bytes | Mapping[str, object], media_type: str, seconds: int) -> Response:
