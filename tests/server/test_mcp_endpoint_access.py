@@ -261,6 +261,11 @@ def test_guesses_are_counted_before_any_message_is_read(tmp_path: Path) -> None:
         refused = send(agent, "initialize", INITIALIZE, X_API_Key="fck_guess")
         assert refused.status == 429
         assert 0 < int(refused.headers["retry-after"]) <= 60
+        counted = agent.get("/metrics").body.decode()
+        for outcome, count in (("RATE_LIMITED", 1), ("invalid_request", 2)):
+            assert re.search(rf'forecourt_requests_total\{{[^}}]*"{outcome}"[^}}]*\}} {count}(\.0)?\n', counted), (
+                counted
+            )
         # Others at that address who have a key are not kept out.
         assert "result" in send(agent, "initialize", INITIALIZE, X_API_Key=key).json()
 

@@ -89,8 +89,12 @@ class MCPEndpoint:
         answer = self._turned_away(headers)
         let_in = answer is None
         if answer is None and self._admission.is_closed and scope["method"] == "POST":
+            began = perf_counter()
             known = await self._identified(scope)
-            answer = known if isinstance(known, Answer) else None
+            if isinstance(known, Answer):
+                answer = known
+                version = self._binding.contract.version
+                self._deployment.observer.answered(scope, "mcp", version, None, answer, perf_counter() - began)
         if answer is None:
             if scope["method"] != "POST":
                 answer = _PREFLIGHT if scope["method"] == "OPTIONS" else _NOT_HERE
@@ -146,7 +150,9 @@ class MCPEndpoint:
                 return self._binding.broken(error)
             answer = self._binding.refuse(429, error.message)
             seconds = max(1, -(-(error.retry_after_ms or 0) // 1000))
-            return structs.replace(answer, headers=(*answer.headers, (b"retry-after", b"%d" % seconds)))
+            return structs.replace(
+                answer, headers=(*answer.headers, (b"retry-after", b"%d" % seconds)), outcome=error.code
+            )
 
     def _refused(self, error: A2AError, scope: Scope, skill: str | None) -> Answer:
         """Return a refusal of credentials: 401 with a challenge that leads to RFC 9728 metadata, or 403.
