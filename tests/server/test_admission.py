@@ -2,17 +2,13 @@
 
 import asyncio
 import json
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
-import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec
+from tests.server.issuer import bearer, issuer
 from tests.server.running import JSON, Reply, RunningAgent, aap_error, envelope, lead, running, search
 
 from forecourt.server import ConfigError, create_app, load
@@ -21,7 +17,6 @@ from forecourt.store import open_store
 
 READS: Final = ["dealer.information", "inventory.facets", "inventory.search", "inventory.vehicle"]
 CARD: Final = "/.well-known/agent-card.json"
-SIGNING: Final = ec.generate_private_key(ec.SECP256R1())
 
 
 def make_key(folder: Path, **settings: Any) -> str:
@@ -168,56 +163,27 @@ def test_a_key_has_its_own_limit_wherever_it_calls_from_and_guesses_count_too(tm
         assert aap_error(call(agent, lead()).json())["code"] == "RATE_LIMITED"
 
 
+def test_wrong_credentials_count_to_the_limit_of_where_they_come_from(tmp_path: Path) -> None:
+    with running(tmp_path, access={"public": READS, "keys": True}, limits={"requests": 2, "seconds": 60}) as agent:
+        for headers in ({"X_API_Key": "fck_guess"}, {"Authorization": "Bearer fck_guess"}):
+            assert call(agent, search(), **headers).status == 401
+        assert aap_error(call(agent, search(), X_API_Key="fck_guess").json())["code"] == "RATE_LIMITED"
+
+
 # Tokens
-
-
-@contextmanager
-def issuer() -> Iterator[str]:
-    """Run an authorization server's two public documents on this machine."""
-    public = {**jwt.algorithms.ECAlgorithm.to_jwk(SIGNING.public_key(), as_dict=True), "kid": "k", "alg": "ES256"}
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            base = f"http://127.0.0.1:{self.server.server_port}"  # type: ignore[attr-defined]
-            documents = {
-                "/.well-known/oauth-authorization-server": {"issuer": base, "jwks_uri": f"{base}/keys"},
-                "/keys": {"keys": [public]},
-            }
-            found = self.path in documents
-            self.send_response(200 if found else 404)
-            self.end_headers()
-            self.wfile.write(json.dumps(documents.get(self.path)).encode())
-
-        def log_message(self, *arguments: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def test_a_token_of_the_issuer_opens_what_its_scopes_say(tmp_path: Path) -> None:
     with issuer() as address:
         oauth = {"issuer": address, "audience": "dealer", "scopes": {"lead.submit": "leads"}}
         with running(tmp_path, access={"public": [], "oauth": oauth}) as agent:
-
-            def bearer(**claims: Any) -> str:
-                said = {"iss": address, "aud": "dealer", "sub": "agent", "exp": int(datetime.now(UTC).timestamp()) + 60}
-                return "Bearer " + jwt.encode({**said, **claims}, SIGNING, "ES256", {"kid": "k"})
-
             assert call(agent, search()).status == 401
-            assert "result" in call(agent, search(), Authorization=bearer()).json()
-            refused = call(agent, lead(), Authorization=bearer(scope="cars"))
+            assert "result" in call(agent, search(), Authorization=bearer(address)).json()
+            refused = call(agent, lead(), Authorization=bearer(address, scope="cars"))
             assert refused.status == 403
             assert "leads" in refused.json()["error"]["message"]
-            assert "result" in call(agent, lead(), Authorization=bearer(scope="cars leads")).json()
-            assert call(agent, search(), Authorization=bearer(aud="other")).status == 401
+            assert "result" in call(agent, lead(), Authorization=bearer(address, scope="cars leads")).json()
+            assert call(agent, search(), Authorization=bearer(address, aud="other")).status == 401
             card = agent.get(CARD).json()
             assert card["securitySchemes"]["oauth"]["httpAuthSecurityScheme"]["bearerFormat"] == "JWT"
             needs = {skill["id"]: skill["securityRequirements"] for skill in card["skills"]}
@@ -236,6 +202,10 @@ def test_a_token_of_the_issuer_opens_what_its_scopes_say(tmp_path: Path) -> None
         (
             {"access": {"oauth": {"issuer": "https://x.example.com", "audience": "a", "scopes": {"x": "y"}}}},
             "access.oauth: there is no skill 'x'",
+        ),
+        (
+            {"access": {"oauth": {"issuer": "https://x.example.com", "audience": "a", "scopes": {"lead.submit": '"'}}}},
+            "configuration: access.oauth.scopes.lead.submit: must be a scope of RFC 6749",
         ),
         ({"limits": {"skills": {"x": {"requests": 1}}}}, "limits.skills.x: there is no such skill"),
     ],

@@ -17,7 +17,8 @@ from forecourt.server import traces
 def test_a_request_is_a_line_with_its_ids_where_that_is_asked_for(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with running(tmp_path, log={"requests": True}) as agent, caplog.at_level(logging.INFO, "forecourt.requests"):
+    # The line is written once the caller has the answer: the server ends first.
+    with caplog.at_level(logging.INFO, "forecourt.requests"), running(tmp_path, log={"requests": True}) as agent:
         refused = lead()
         del refused["consent"]
         headers = {**JSON, "X-Request-ID": "proxy-1"}
@@ -33,7 +34,7 @@ def test_a_request_is_a_line_with_its_ids_where_that_is_asked_for(
 
 
 def test_no_request_is_a_line_unless_it_is_asked_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with running(tmp_path) as agent, caplog.at_level(logging.INFO, "forecourt.requests"):
+    with caplog.at_level(logging.INFO, "forecourt.requests"), running(tmp_path) as agent:
         agent.call(lead())
     assert not [each for each in caplog.records if each.name == "forecourt.requests"]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from forecourt.server.config import Config, Mcp, Server
+from forecourt.server.config import PAP, Config, Mcp, Server
 from forecourt.server.origin import Origins
 
 LOOPBACK = Origins(Config(), ())
@@ -15,7 +15,13 @@ PUBLIC = Origins(
     ),
     ("north.example.com",),
 )
+AGENTS = Origins(Config(pap=PAP(enabled=True, domain="Dealer.example.com")), ())
 OPEN = Origins(Config(server=Server(host="0.0.0.0")), ())
+
+
+def test_the_domain_of_personal_agents_is_a_name_of_the_server() -> None:
+    assert status(AGENTS, "dealer.example.com") is None
+    assert status(AGENTS, "other.example.com") == 421
 
 
 def status(origins: Origins, host: str | None, origin: str | None = None) -> int | None:

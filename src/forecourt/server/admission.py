@@ -19,7 +19,7 @@ from forecourt.server.limit import ClientLimit
 from forecourt.server.oauth import TokenVerifier
 from forecourt.store import Store, StoreError
 
-__all__ = ["RESOURCE_METADATA", "Admission"]
+__all__ = ["RESOURCE_METADATA", "Admission", "InsufficientScopeError"]
 
 RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
 """Where a protected resource says which authorization servers serve it (RFC 9728 section 3)."""
@@ -27,6 +27,10 @@ RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
 KEY_HEADER: Final = b"x-api-key"
 _KEY_SCHEME: Final = "apiKey"
 _OAUTH_SCHEME: Final = "oauth"
+
+
+class InsufficientScopeError(A2AError):
+    """A token is good and lacks the scope of the skill."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ class Admission:
         if self._open:
             await self.limit.check(address, skill)
             return caller
-        credential = await self._credential(headers)
+        credential = await self._checked(headers, address, skill)
         if credential is None:
             if skill not in self._public and not (skill is None and self._public.issuperset(SKILLS)):
                 # Guesses are counted like calls.
@@ -77,15 +81,35 @@ class Admission:
             await self.limit.check(address, skill)
             return caller
         await self.limit.check(credential.identity, skill, credential.own_limit)
-        scope = self._access.oauth.scopes.get(skill or "") if self._access.oauth else None
+        scope = self.scope(skill)
         if scope is not None and credential.scopes is not None and scope not in credential.scopes:
-            raise A2AError.permission_denied(f"The token lacks the scope {scope}")
+            raise InsufficientScopeError.permission_denied(f"The token lacks the scope {scope}")
         return replace(caller, identity=credential.identity, sellers=_reached(caller.sellers, credential.sellers))
 
-    async def identify(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        """Raise A2AError `unauthenticated` unless the request shows a good credential. Counts nothing."""
-        if await self._credential(headers) is None:
+    async def identify(self, headers: Iterable[tuple[bytes, bytes]], address: str, caller: Caller) -> Caller:
+        """Return `caller` as `admit` does, for what is no call of a skill; without a credential where any is public.
+
+        Raises like `admit`. Of the limits it counts guesses only.
+        """
+        if self._open:
+            return caller
+        credential = await self._checked(headers, address, None)
+        if credential is None:
+            if self._public:
+                return caller
+            await self.limit.check(address)
             raise self._unauthenticated()
+        return replace(caller, identity=credential.identity, sellers=_reached(caller.sellers, credential.sellers))
+
+    async def _checked(
+        self, headers: Iterable[tuple[bytes, bytes]], address: str, skill: str | None
+    ) -> _Credential | None:
+        """Return who the request's credential proves, and count one that is not good to where it comes from."""
+        try:
+            return await self._credential(headers)
+        except A2AError:
+            await self.limit.check(address, skill)
+            raise
 
     async def _credential(self, headers: Iterable[tuple[bytes, bytes]]) -> _Credential | None:
         """Return who the request's credential proves, None when it shows none. Raises for one that is not good."""
@@ -128,10 +152,16 @@ class Admission:
     def _unauthenticated(self) -> A2AError:
         return A2AError.unauthenticated("This needs a credential of this dealer agent's", self.challenge())
 
-    def challenge(self, resource_metadata: str | None = None) -> str:
-        """Return the `WWW-Authenticate` of a refusal, with the address of RFC 9728 metadata where there is one."""
-        where = f', resource_metadata="{resource_metadata}"' if resource_metadata else ""
-        return f'Bearer realm="forecourt"{where}'
+    def scope(self, skill: str | None) -> str | None:
+        """Return the scope that a token needs for a skill, None when it needs none."""
+        return self._access.oauth.scopes.get(skill or "") if self._access.oauth else None
+
+    def challenge(
+        self, resource_metadata: str | None = None, scope: str | None = None, error: str | None = None
+    ) -> str:
+        """Return the `WWW-Authenticate` of a refusal (RFC 6750 section 3, RFC 9728 section 5.1)."""
+        told = {"realm": "forecourt", "error": error, "scope": scope, "resource_metadata": resource_metadata}
+        return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in told.items() if value)
 
     # What is published
 
@@ -173,13 +203,16 @@ class Admission:
         oauth = self._access.oauth
         if oauth is None:
             return None
-        return {
+        metadata: dict[str, Any] = {
             "resource": resource,
             "resource_name": name,
             "authorization_servers": [oauth.issuer],
-            "scopes_supported": sorted(set(oauth.scopes.values())),
             "bearer_methods_supported": ["header"],
         }
+        if oauth.scopes:
+            # RFC 9728 section 3.2: what has no elements is left out.
+            metadata["scopes_supported"] = sorted(set(oauth.scopes.values()))
+        return metadata
 
 
 def _reached(endpoint: tuple[str, ...] | None, credential: tuple[str, ...] | None) -> tuple[str, ...] | None:

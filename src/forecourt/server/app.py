@@ -97,11 +97,11 @@ class Application:
 
 
 def _host(scope: Scope) -> bytes:
-    """Return the host that was asked for, in lower case and without a port."""
+    """Return the host that was asked for, in lower case, without a port and the dot of a full name."""
     for name, value in scope["headers"]:
         if name == b"host":
             host: bytes = value.lower()
-            return host if host.endswith(b"]") else host.rsplit(b":", 1)[0]
+            return host if host.endswith(b"]") else host.rsplit(b":", 1)[0].rstrip(b".")
     return b""
 
 

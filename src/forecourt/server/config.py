@@ -36,6 +36,7 @@ __all__ = [
 SKILL_IDS: Final = tuple(SKILLS)
 
 _REDIS: Final = "an address like redis://host:6379/0"
+_SCOPE: Final = r"^[!#-\[\]-~]+$"
 _ADDRESS: Final = "an http or https address without a slash at its end"
 
 Count = Annotated[int, Meta(ge=1)]
@@ -143,7 +144,7 @@ class OAuth(_Section, frozen=True):
     """What tokens for this deployment name in `aud`."""
     jwks_url: Annotated[str, Meta(pattern=r"^https?://[^\s#]+$", description="an http or https address")] | None = None
     """Where its keys are; None finds them by the issuer's metadata (RFC 8414)."""
-    scopes: dict[str, Annotated[str, Meta(min_length=1)]] = {}
+    scopes: dict[str, Annotated[str, Meta(pattern=_SCOPE, description="a scope of RFC 6749")]] = {}
     """The scope that a skill needs, by skill id; one that is not named needs only a token."""
     sellers_claim: str | None = None
     """The claim that lists the dealer ids which a token reaches; None reaches all."""

@@ -1,6 +1,7 @@
 """MCP over HTTP: one POST, one JSON answer, nothing remembered in between; as plain ASGI."""
 
 import re
+from functools import lru_cache
 from time import perf_counter
 from typing import Final
 
@@ -12,7 +13,7 @@ from forecourt.agent import Caller
 from forecourt.binding import Answer
 from forecourt.binding.mcp import HEADERS, MCPBinding, Place
 from forecourt.errors import AAPError
-from forecourt.server.admission import RESOURCE_METADATA
+from forecourt.server.admission import RESOURCE_METADATA, InsufficientScopeError
 from forecourt.server.deployment import Deployment
 from forecourt.server.endpoint import (
     BodyRefusedError,
@@ -29,7 +30,9 @@ from forecourt.server.origin import Origins
 
 __all__ = ["MCPEndpoint", "place_of"]
 
-_HOST: Final = re.compile(r"[A-Za-z0-9.\-\[\]:]+")
+_HOST: Final = re.compile(r"[A-Za-z0-9._\-\[\]:]+")
+_REMEMBERED: Final = 64
+"""For how many different sets of sellers of a credential's an endpoint is kept at hand."""
 _READ: Final = frozenset(HEADERS)
 _METHODS: Final = b"POST, OPTIONS"
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
@@ -46,7 +49,7 @@ _PREFLIGHT: Final = Answer(
         (
             b"access-control-allow-headers",
             b"accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version,"
-            b" mcp-session-id",
+            b" mcp-session-id, x-api-key",
         ),
         (b"access-control-max-age", b"86400"),
     ),
@@ -76,6 +79,7 @@ class MCPEndpoint:
         self._refusal = origins.refusal
         self._admission = deployment.admission
         self._max_body = deployment.config.server.max_body_bytes
+        self._narrowed = lru_cache(maxsize=_REMEMBERED)(self._narrow)
         self._body_seconds = deployment.config.server.body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,8 +87,14 @@ class MCPEndpoint:
         headers = pick(scope["headers"], _READ)
         origin = headers.get(b"origin")
         answer = self._turned_away(headers)
+        let_in = answer is None
         if answer is None and self._admission.is_closed and scope["method"] == "POST":
-            answer = await self._without_credential(scope)
+            began = perf_counter()
+            known = await self._identified(scope)
+            if isinstance(known, Answer):
+                answer = known
+                version = self._binding.contract.version
+                self._deployment.observer.answered(scope, "mcp", version, None, answer, perf_counter() - began)
         if answer is None:
             if scope["method"] != "POST":
                 answer = _PREFLIGHT if scope["method"] == "OPTIONS" else _NOT_HERE
@@ -97,14 +107,18 @@ class MCPEndpoint:
                     answer = self._binding.refuse(refusal.status, refusal.reason)
                 else:
                     answer = await self.answer(body, headers, scope)
-            if origin is not None:
-                # Let in by `Origins`: its pages may read the answer.
-                answer = _readable_by(answer, origin)
+        if let_in and origin is not None:
+            # Its pages may read the answer, a refusal of credentials too: the challenge in it says where to go.
+            answer = _readable_by(answer, origin)
         sent = answer.headers
         if answer.status != 204:
             sent = (*sent, (b"content-length", b"%d" % len(answer.body)))
         await send({"type": "http.response.start", "status": answer.status, "headers": sent})
         await send({"type": "http.response.body", "body": answer.body})
+
+    def _narrow(self, sellers: tuple[str, ...] | None) -> MCPBinding:
+        """Return the binding as it is for a credential that reaches these sellers alone."""
+        return self._binding.at(place_of(self._deployment, Caller(sellers=sellers)))
 
     async def _body(self, receive: Receive) -> bytes:
         """Return the body, which is there in one piece nearly always."""
@@ -121,28 +135,40 @@ class MCPEndpoint:
         refusal = self._refusal(headers.get(b"host"), headers.get(b"origin"))
         return None if refusal is None else self._binding.refuse(refusal.status, refusal.message)
 
-    async def _without_credential(self, scope: Scope) -> Answer | None:
-        """Return the refusal of a request that shows no good credential, where nothing is open to anybody.
+    async def _identified(self, scope: Scope) -> Caller | Answer:
+        """Return who asks, or the refusal of a credential that is not good, or of none where nothing is public.
 
-        It comes before any message is read, so that a host which connects learns at once to authorize (MCP,
-        "Authorization"); the call itself is looked at again for what its credential opens.
+        Where nothing is, it comes before any message is read, so that a host which connects learns at once to
+        authorize (MCP, "Authorization"); the call itself is looked at again for what its credential opens.
         """
         try:
-            await self._admission.identify(scope["headers"])
+            return await self._admission.identify(scope["headers"], _address(scope), self._caller)
         except A2AError as error:
-            return self._refused(error, scope)
+            return self._refused(error, scope, None)
         except AAPError as error:
-            return self._binding.broken(error)
-        return None
+            if error.code != "RATE_LIMITED":
+                return self._binding.broken(error)
+            answer = self._binding.refuse(429, error.message)
+            seconds = max(1, -(-(error.retry_after_ms or 0) // 1000))
+            return structs.replace(
+                answer, headers=(*answer.headers, (b"retry-after", b"%d" % seconds)), outcome=error.code
+            )
 
-    def _refused(self, error: A2AError, scope: Scope) -> Answer:
-        """Return a refusal of credentials: 401 with a challenge that leads to RFC 9728 metadata, or 403."""
+    def _refused(self, error: A2AError, scope: Scope, skill: str | None) -> Answer:
+        """Return a refusal of credentials: 401 with a challenge that leads to RFC 9728 metadata, or 403.
+
+        The challenge names the scope that the skill asks for, so that a host can ask its user for just that.
+        """
         rejection = error.auth_rejection
         status = 403 if rejection is None else rejection.http_status
         answer = self._binding.refuse(status, error.message)
-        if status != 401:
-            return answer
-        challenge = self._admission.challenge(self._metadata_url(scope)).encode("ascii")
+        lacking = isinstance(error, InsufficientScopeError)
+        if status != 401 and not lacking:
+            return structs.replace(answer, outcome=error.metric_label)
+        text = self._admission.challenge(
+            self._metadata_url(scope), self._admission.scope(skill), "insufficient_scope" if lacking else None
+        )
+        challenge = text.encode("ascii")
         return structs.replace(
             answer, headers=(*answer.headers, (b"www-authenticate", challenge)), outcome=error.metric_label
         )
@@ -151,9 +177,12 @@ class MCPEndpoint:
         if not self._admission.has_issuer:
             return None
         hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
-        named = hosts[0] if hosts and _HOST.fullmatch(hosts[0]) else ""
+        named = hosts[0].lower() if hosts and _HOST.fullmatch(hosts[0]) else ""
         public = self._deployment.config.server.public_url
-        if public is None or named.rpartition(":")[0] in self._deployment.hosts or named in self._deployment.hosts:
+        name = (named.rpartition(":")[0] or named).rstrip(".")
+        if public is None or name in self._deployment.hosts:
+            if not named:
+                return None
             scheme = scope.get("scheme", "http") if public is None else public.partition(":")[0]
             public = f"{scheme}://{named}"
         scheme, _, rest = public.partition("://")
@@ -182,6 +211,15 @@ class MCPEndpoint:
             call = binding.read(body, headers)
         except Exception as error:
             return binding.broken(internal_error(error)), None
+        if isinstance(call, Answer) and scope is not None and self._admission.is_needed:
+            # A call is looked at below. What is none needs no credential where any skill is public; but one that is
+            # shown must be good, and shows its own sellers alone.
+            known = await self._identified(scope)
+            if isinstance(known, Answer):
+                return known, None
+            if known.sellers != self._caller.sellers:
+                binding = self._narrowed(known.sellers)
+                call = binding.read(body, headers)
         if isinstance(call, Answer):
             return call, None
         called = binding.contract.skill_of(call.payload)
@@ -189,18 +227,22 @@ class MCPEndpoint:
         try:
             caller = self._caller
             if scope is not None and self._admission.is_needed:
-                client = scope.get("client")
-                caller = await self._admission.admit(scope["headers"], client[0] if client else "", caller, skill)
+                caller = await self._admission.admit(scope["headers"], _address(scope), caller, skill)
             contract = binding.contract
             reply = await self._deployment.agent.run(contract.read(call.payload), caller)
             return binding.write(call, *contract.pieces(reply)), skill
         except A2AError as error:
             assert scope is not None
-            return self._refused(error, scope), skill
+            return self._refused(error, scope, skill), skill
         except AAPError as error:
             return binding.fail(call, error), skill
         except Exception as error:
             return binding.fail(call, internal_error(error)), skill
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return client[0] if client else ""
 
 
 def _readable_by(answer: Answer, origin: str) -> Answer:

@@ -39,6 +39,9 @@ class Origins:
         self._hosts = {"localhost", *sellers, *(host.lower() for host in config.mcp.allowed_hosts)}
         if public.hostname:
             self._hosts.add(public.hostname)
+        if config.pap.enabled and config.pap.domain:
+            # Without a public URL the domain is the public address.
+            self._hosts.add(config.pap.domain.lower())
         self._origins = {_origin(allowed) for allowed in config.mcp.allowed_origins}
         if public.netloc:
             self._origins.add(_origin(f"{public.scheme}://{public.netloc}"))

@@ -3,6 +3,7 @@
 import hashlib
 import html
 import json
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -34,7 +35,7 @@ def pages(deployment: Deployment) -> Starlette:
         Route("/readyz", site.readyz),
         Route("/metrics", site.metrics),
         Route("/schemas/{version}/{file:path}", site.schema),
-        Route(RESOURCE_METADATA + "{resource:path}", site.resource_metadata),
+        Route(RESOURCE_METADATA + "/{resource:path}", site.resource_metadata),
     ]
     for prefix in ("", "/dealers/{dealer_id}"):
         routes.append(Route(prefix or "/", site.person))
@@ -55,6 +56,8 @@ class _Site:
 
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
+        versions = "|".join(re.escape(version) for version in deployment.contracts)
+        self._mcp_place = re.compile(rf"(?:/dealers/(?P<dealer_id>[^/]+))?(?:/v(?:{versions}))?/mcp")
         self._shown_to = Networks(deployment.config.metrics.networks, "metrics", "networks")
 
     async def healthz(self, request: Request) -> Response:
@@ -88,7 +91,7 @@ class _Site:
 
     async def card(self, request: Request) -> Response:
         """Give the agent card of the contract that the path names."""
-        seller = self._seller(request)
+        seller = self._seller(request, request.path_params.get("dealer_id"))
         if seller is None:
             return _not_found(request)
         endpoint = self._base(request) + request.url.path.removesuffix(_CARD_PATH) + "/a2a"
@@ -101,21 +104,21 @@ class _Site:
 
     async def resource_metadata(self, request: Request) -> Response:
         """Say which authorization server gives tokens for the MCP endpoint that the path ends with."""
-        path = request.path_params["resource"]
         base = self._base(request)
-        prefix = "/" + base.partition("://")[2].partition("/")[2]
-        place = path.removeprefix(prefix.rstrip("/"))
-        parts = place.split("/")
-        seller = parts[2] if parts[1:2] == ["dealers"] and len(parts) > 3 else None
-        known = seller is None or (
-            seller in self._deployment.sellers and request.url.hostname not in self._deployment.hosts
-        )
+        # The path of the public address comes first; a proxy may have taken it off.
+        prefix = base.partition("://")[2].partition("/")[2]
+        place = "/" + request.path_params["resource"].removeprefix(f"{prefix}/" if prefix else "")
+        found = self._mcp_place.fullmatch(place)
+        seller = self._seller(request, found["dealer_id"]) if found else None
         metadata = None
-        if known and place.endswith("/mcp"):
-            metadata = self._deployment.admission.resource_metadata(base + place, self._deployment.name)
+        if seller is not None:
+            metadata = self._deployment.admission.resource_metadata(base + place, seller)
         if metadata is None:
             return _not_found(request)
-        return _cached(request, metadata, "application/json", _CARD_SECONDS)
+        answer = _cached(request, metadata, "application/json", _CARD_SECONDS)
+        # Assistants that run in a browser read it, from wherever their pages come.
+        answer.headers["access-control-allow-origin"] = "*"
+        return answer
 
     async def retired_card(self, request: Request) -> Response:
         """Name the path that agents of A2A 1.0 are found at."""
@@ -131,7 +134,7 @@ class _Site:
 
     async def person(self, request: Request) -> Response:
         """Tell somebody with a browser what this is and how to call it."""
-        seller = self._seller(request)
+        seller = self._seller(request, request.path_params.get("dealer_id"))
         if seller is None:
             return _not_found(request)
         contract = self._contract(request)
@@ -147,14 +150,13 @@ class _Site:
         named = [part[1:] for part in parts if part[:1] == "v" and part[1:] in self._deployment.contracts]
         return self._deployment.contracts[named[0] if named else default_version()]
 
-    def _seller(self, request: Request) -> str | None:
-        """Return the name of whose tree the path is in, None when there is no such seller here.
+    def _seller(self, request: Request, dealer_id: str | None) -> str | None:
+        """Return the name of whose tree a path is in, None when there is no such seller here.
 
         At a host name of one seller's there is only that seller: the others are not to be found there.
         """
         sellers = self._deployment.sellers
-        dealer_id = request.path_params.get("dealer_id")
-        hosted = self._deployment.hosts.get(request.url.hostname or "")
+        hosted = self._deployment.hosts.get(_host(request))
         if hosted is not None:
             return None if dealer_id is not None else str(sellers[hosted].profile["name"])
         if dealer_id is None:
@@ -165,11 +167,15 @@ class _Site:
     def _base(self, request: Request) -> str:
         """Return the address that callers know this place by, without a trailing slash."""
         public_url = self._deployment.config.server.public_url
-        if public_url is None or request.url.hostname in self._deployment.hosts:
+        if public_url is None or _host(request) in self._deployment.hosts:
             # A seller's own host name is its public address; whether it is https only the public URL can tell.
             scheme = request.url.scheme if public_url is None else public_url.partition(":")[0]
             return f"{scheme}://{request.url.netloc}"
         return public_url
+
+
+def _host(request: Request) -> str:
+    return (request.url.hostname or "").rstrip(".")
 
 
 def _cached(request: Request, content: bytes | Mapping[str, object], media_type: str, seconds: int) -> Response:

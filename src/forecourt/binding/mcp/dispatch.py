@@ -65,6 +65,10 @@ class MCPBinding:
         self._place = place
         self._lists: dict[str, bytes] = {}
 
+    def at(self, place: Place) -> "MCPBinding":
+        """Return the same binding for another place."""
+        return MCPBinding(self._tools, place)
+
     @cached_property
     def _single_tail(self) -> bytes:
         """What ends the results of requests that stand alone."""
