@@ -93,6 +93,11 @@ def _check(values: dict[str, Any]) -> None:
         missing.append("--email or --phone")
     if missing:
         raise click.UsageError(f"the dealer needs {', '.join(missing)}")
+    for channel, contact in (("email", "email"), ("phone", "phone"), ("sms", "phone")):
+        if channel in values["channels"] and not values[contact]:
+            raise click.UsageError(f"--channel {channel} needs --{contact}")
+    if values["pending"] and not Path(values["pending"]).parent.is_dir():
+        raise click.UsageError(f"--pending: there is no folder {Path(values['pending']).parent}")
     if values["at"] and not values["appointment"]:
         raise click.UsageError("--at needs --appointment")
 
