@@ -53,6 +53,9 @@ def shopping(command: F) -> F:
             metavar="NAME:VALUE",
             help="Credentials, or @FILE with them, one a line; may be repeated.",
         ),
+        click.option(
+            "--identity", type=click.Path(dir_okay=False), metavar="FILE", help="Shop over PAP as this personal agent."
+        ),
         click.option("--json", "as_json", is_flag=True, help="Print the answer's data as JSON."),
     ]
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
@@ -96,7 +99,9 @@ def _filters(values: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def run(work: "Callable[[Client], Awaitable[T]]", url: str, as_json: bool, **options: Any) -> T:
+def run(
+    work: "Callable[[Client], Awaitable[T]]", url: str, as_json: bool, identity: str | None = None, **options: Any
+) -> T:
     """Connect, do the work, close; a failure is told and ends the command with status 1 (wrong usage: 2)."""
     import asyncio
 
@@ -107,7 +112,13 @@ def run(work: "Callable[[Client], Awaitable[T]]", url: str, as_json: bool, **opt
 
     try:
         http_address(url)
-        connection = connect(url, **connecting(**options))
+        chosen = connecting(**options)
+        if identity is not None:
+            url, more = _identify(identity, http_address(url), options["binding"], options["headers"])
+            chosen |= more
+        elif chosen["binding"] == "pap":
+            raise click.ClickException("PAP needs an identity: give --identity FILE")
+        connection = connect(url, **chosen)
     except (DealerError, ValueError) as error:
         raise click.UsageError(str(error)) from None
 
@@ -122,13 +133,23 @@ def run(work: "Callable[[Client], Awaitable[T]]", url: str, as_json: bool, **opt
     except A2AError as error:
         raise click.ClickException(clean(f"the dealer agent refuses the request: {error}")) from None
     except TransportError as error:
-        if error.status == 401:
+        if error.status == 401 and chosen["binding"] != "pap":
             raise click.ClickException(f"{clean(str(error))}; give right ones with --header") from None
         raise click.ClickException(clean(str(error))) from None
     except (PendingError, OSError) as error:
         raise click.ClickException(clean(str(error))) from None
     except (ValueError, TypeError) as error:
         raise click.UsageError(clean(str(error))) from None
+
+
+def _identify(path: str, url: str, binding: str | None, headers: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    from forecourt.cli._identity import identified
+
+    if binding not in (None, "pap"):
+        raise click.UsageError(f"--identity is for PAP; leave --binding {binding} out")
+    if headers:
+        raise click.UsageError("--identity takes the place of --header: PAP has credentials of its own")
+    return identified(path, url)
 
 
 def connecting(

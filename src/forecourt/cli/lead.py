@@ -54,7 +54,7 @@ def command(url: str, as_json: bool, resume: str | None, agent: str, **values: A
       forecourt lead https://dealer.example.com --first-name Jordan --last-name Lee \\
         --email jordan@example.com --vin 1G1FY6SW1NA000493 --pending lead.json
     """
-    options = {name: values.pop(name) for name in ("contract", "binding", "timeout", "headers")}
+    options = {name: values.pop(name) for name in ("contract", "binding", "timeout", "headers", "identity")}
     if resume is not None:
         receipt = _resume(url, as_json, resume, options)
     else:
