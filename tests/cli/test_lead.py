@@ -143,3 +143,14 @@ def test_what_cannot_be_sent_is_told_before_anybody_is_asked(demo: str, argument
     assert status == 2
     assert said in shown
     assert "agree" not in shown
+
+
+def test_a_lead_that_is_pending_is_resumed_and_nobody_is_asked_again(demo: str, tmp_path: Path) -> None:
+    pending = tmp_path / "lead.json"
+    pending.write_text("{}")
+    with hostile(demo) as server:
+        status, shown = in_a_terminal("y\n", "lead", server.url, *SHOPPER, "--pending", str(pending))
+        assert server.requests == []
+    assert status == 1
+    assert f"send it with --resume {pending}" in " ".join(shown.split())
+    assert "agree" not in shown

@@ -47,7 +47,7 @@ def command(url: str, as_json: bool, resume: str | None, agent: str, **values: A
 
     What will be shared is shown, and nothing is sent without a yes.
 
-    A lead is never doubled: run the same again with --pending, or --resume its file, as often as needed.
+    A lead is never doubled: where its outcome is not known, --resume the file of --pending, as often as needed.
 
     \b
     Example:
@@ -60,6 +60,12 @@ def command(url: str, as_json: bool, resume: str | None, agent: str, **values: A
     else:
         _check(values)
         grant = _read_grant(values["grant"]) if values["grant"] else None
+        if grant is None and values["pending"] and Path(values["pending"]).exists():
+            # A new consent would make another lead of it.
+            raise click.ClickException(
+                f"{values['pending']} holds a lead whose outcome is not known; "
+                f"send it with --resume {values['pending']}"
+            )
         if grant is None and not sys.stdin.isatty():
             raise click.UsageError(
                 "consent is asked on a terminal, and this is none; give --grant with a grant that the shopper gave"
