@@ -126,3 +126,31 @@ def test_a_refused_lead_is_told_with_what_to_do(demo: str, grant: str) -> None:
     assert result.exit_code == 1
     assert result.stderr.startswith("VEHICLE_UNAVAILABLE: ")
     assert "tell the buyer that this vehicle is gone" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--channel", "sms"), "--channel sms needs --phone"),
+        (("--channel", "email", "--channel", "phone"), "--channel phone needs --phone"),
+        (("--pending", "/nowhere/lead.json"), "--pending: there is no folder /nowhere"),
+    ],
+)
+def test_what_cannot_be_sent_is_told_before_anybody_is_asked(demo: str, arguments: tuple[str, ...], said: str) -> None:
+    with hostile(demo) as server:
+        status, shown = in_a_terminal("y\n", "lead", server.url, *SHOPPER, *arguments)
+        assert server.requests == []
+    assert status == 2
+    assert said in shown
+    assert "agree" not in shown
+
+
+def test_a_lead_that_is_pending_is_resumed_and_nobody_is_asked_again(demo: str, tmp_path: Path) -> None:
+    pending = tmp_path / "lead.json"
+    pending.write_text("{}")
+    with hostile(demo) as server:
+        status, shown = in_a_terminal("y\n", "lead", server.url, *SHOPPER, "--pending", str(pending))
+        assert server.requests == []
+    assert status == 1
+    assert f"send it with --resume {pending}" in " ".join(shown.split())
+    assert "agree" not in shown

@@ -1,7 +1,11 @@
 """`forecourt search`."""
 
+from pathlib import Path
+
 import pytest
 from tests.cli.shopping import in_a_terminal, printed, run
+from tests.client import hostile as acts
+from tests.client.hostile import hostile
 
 HONDAS = ("--make", "Honda", "--price-max", "30000", "--sort", "price")
 
@@ -73,6 +77,8 @@ def test_nothing_is_said_to_be_nothing(demo: str) -> None:
         (("DEMO", "--all", "--cursor", "x"), 2, "--all begins at the beginning"),
         (("DEMO", "--filter", "x"), 2, "--filter is NAME=VALUE"),
         (("DEMO", "--header", "x"), 2, "--header is NAME:VALUE"),
+        (("DEMO", "--header", "X-API-Key: k\u00fc"), 2, "--header is NAME:VALUE, in ASCII"),
+        (("DEMO", "--header", "@/nowhere/key"), 2, "/nowhere/key cannot be read"),
         (("DEMO", "--contract", "1.1", "--dealer", "x"), 2, "has no dealer_id"),
         (("DEMO", "--binding", "pap"), 1, "PAP needs an identity"),
         (("DEMO", "--cursor", "made-up"), 1, "INVALID_CURSOR"),
@@ -86,3 +92,26 @@ def test_a_failure_is_one_line_and_its_status(demo: str, arguments: tuple[str, .
 
 def test_a_header_is_sent(demo: str) -> None:
     assert run("search", demo, "--header", "Authorization: Bearer x", "--limit", "1").exit_code == 0
+
+
+def test_headers_are_taken_from_a_file_too(demo: str, tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text("X-API-Key: fck_example\n\nX-Other: 1\n")
+    with hostile(demo) as server:
+        assert run("search", server.url, "--header", f"@{keys}", "--limit", "1").exit_code == 0
+        sent = server.posts[-1].everything.lower()
+    assert b"x-api-key: fck_example\r\n" in sent
+    assert b"x-other: 1\r\n" in sent
+
+
+def test_where_credentials_are_wanted_it_says_how_to_give_them(demo: str) -> None:
+    with hostile(demo, acts.say({}, "401 Unauthorized")) as server:
+        result = run("search", server.url)
+    assert result.exit_code == 1
+    assert result.stderr == "forecourt: the dealer wants credentials (HTTP 401); give right ones with --header\n"
+
+
+def test_before_contract_3_1_the_next_page_is_told_by_its_number(demo: str) -> None:
+    result = run("search", demo, "--contract", "1.1", "--skip", "10", "--limit", "2")
+    assert result.stderr == "2 of 554 vehicles; go on with --skip 12\n"
+    assert run("search", demo, "--contract", "1.1", "--skip", "553").stderr == "1 of 554 vehicles\n"

@@ -1,49 +1,22 @@
-"""The official `@a2a-js/sdk` 1.3.0 client under Node, over real HTTP: card, activation, five skills, four failures.
-
-Node and npm are found by FORECOURT_NODE and FORECOURT_NPM (default: on the path); the SDK is installed once, into
-pytest's cache.
-"""
+"""The official `@a2a-js/sdk` 1.3.0 client under Node, over real HTTP: card, activation, five skills, four failures."""
 
 import json
-import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from tests.interop.npm import NODE, installed
 from tests.server_process import ServerFarm
 
-NODE: Final = os.environ.get("FORECOURT_NODE", "node")
-NPM: Final = os.environ.get("FORECOURT_NPM", "npm")
 SCRIPTS: Final = Path(__file__).with_name("a2a_js")
 HOW_TO: Final = Path(__file__).parents[2] / "docs" / "how-to" / "build-a-buyer-agent.md"
-VERSION: Final = "1.3.0"
-
-
-def missing(reason: str) -> None:
-    """Skip, but never where everything should be there."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 @pytest.fixture(scope="module")
 def shopped(servers: ServerFarm, request: pytest.FixtureRequest) -> dict[str, Any]:
     """What the script brought home."""
-    if shutil.which(NODE) is None or shutil.which(NPM) is None:
-        missing("Node and npm are not installed")
-    cache = request.config.cache
-    assert cache is not None
-    folder = cache.mkdir("a2a_js")
-    for script in SCRIPTS.iterdir():
-        shutil.copy(script, folder)
-    installed = folder / "node_modules" / "@a2a-js" / "sdk" / "package.json"
-    if not installed.is_file() or json.loads(installed.read_text())["version"] != VERSION:
-        command = [NPM, "install", "--no-audit", "--no-fund", "--no-package-lock"]
-        ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=180, check=False)
-        if ended.returncode != 0:
-            missing("npm cannot install @a2a-js/sdk")
+    folder = installed(SCRIPTS, request.config)
     addresses = [servers.get(name).base_url for name in ("demo", "rate-limited")]
     run = subprocess.run(
         [NODE, "shop.mjs", *addresses], cwd=folder, capture_output=True, text=True, timeout=60, check=False

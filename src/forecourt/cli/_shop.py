@@ -3,7 +3,8 @@
 import functools
 import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
@@ -32,6 +33,7 @@ _BOUNDS: Final = {
     "price_max": "up to this price",
     "mileage_max": "up to so many miles",
 }
+_MAX_HEADERS: Final = 64 * 1024
 COLUMNS: Final = ("vin", "year", "make", "model", "trim", "condition", "price", "mileage", "status", "rooftop")
 
 
@@ -44,7 +46,16 @@ def shopping(command: F) -> F:
         click.option(
             "--timeout", type=click.FloatRange(0.1, 600), default=30.0, show_default=True, help="Seconds for a try."
         ),
-        click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="Credentials; may be repeated."),
+        click.option(
+            "--header",
+            "headers",
+            multiple=True,
+            metavar="NAME:VALUE",
+            help="Credentials, or @FILE with them, one a line; may be repeated.",
+        ),
+        click.option(
+            "--identity", type=click.Path(dir_okay=False), metavar="FILE", help="Shop over PAP as this personal agent."
+        ),
         click.option("--json", "as_json", is_flag=True, help="Print the answer's data as JSON."),
     ]
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
@@ -88,7 +99,9 @@ def _filters(values: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def run(work: "Callable[[Client], Awaitable[T]]", url: str, as_json: bool, **options: Any) -> T:
+def run(
+    work: "Callable[[Client], Awaitable[T]]", url: str, as_json: bool, identity: str | None = None, **options: Any
+) -> T:
     """Connect, do the work, close; a failure is told and ends the command with status 1 (wrong usage: 2)."""
     import asyncio
 
@@ -99,7 +112,13 @@ def run(work: "Callable[[Client], Awaitable[T]]", url: str, as_json: bool, **opt
 
     try:
         http_address(url)
-        connection = connect(url, **connecting(**options))
+        chosen = connecting(**options)
+        if identity is not None:
+            url, more = _identify(identity, http_address(url), options["binding"], options["headers"])
+            chosen |= more
+        elif chosen["binding"] == "pap":
+            raise click.ClickException("PAP needs an identity: give --identity FILE")
+        connection = connect(url, **chosen)
     except (DealerError, ValueError) as error:
         raise click.UsageError(str(error)) from None
 
@@ -114,6 +133,8 @@ def run(work: "Callable[[Client], Awaitable[T]]", url: str, as_json: bool, **opt
     except A2AError as error:
         raise click.ClickException(clean(f"the dealer agent refuses the request: {error}")) from None
     except TransportError as error:
+        if error.status == 401 and chosen["binding"] != "pap":
+            raise click.ClickException(f"{clean(str(error))}; give right ones with --header") from None
         raise click.ClickException(clean(str(error))) from None
     except (PendingError, OSError) as error:
         raise click.ClickException(clean(str(error))) from None
@@ -121,15 +142,26 @@ def run(work: "Callable[[Client], Awaitable[T]]", url: str, as_json: bool, **opt
         raise click.UsageError(clean(str(error))) from None
 
 
+def _identify(path: str, url: str, binding: str | None, headers: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    from forecourt.cli._identity import identified
+
+    if binding not in (None, "pap"):
+        raise click.UsageError(f"--identity is for PAP; leave --binding {binding} out")
+    if headers:
+        raise click.UsageError("--identity takes the place of --header: PAP has credentials of its own")
+    return identified(path, url)
+
+
 def connecting(
     contract: str | None, binding: str | None, timeout: float, headers: Sequence[str], agent: str = "forecourt"
 ) -> dict[str, Any]:
     """Return the options of `connect` from those of the command line."""
     credentials = {}
-    for header in headers:
+    for header in _header_lines(headers):
         name, colon, value = header.partition(":")
-        if not colon or not name.strip().replace("-", "").isalnum() or not header.isprintable():
-            raise click.UsageError("--header is NAME:VALUE")
+        usable = header.isascii() and header.isprintable()
+        if not colon or not name.strip().replace("-", "").isalnum() or not usable:
+            raise click.UsageError("--header is NAME:VALUE, in ASCII, or @FILE with such lines")
         credentials[name.strip()] = value.strip()
     return {
         "contract": contract,
@@ -138,6 +170,22 @@ def connecting(
         "credentials": credentials or None,
         "agent": agent,
     }
+
+
+def _header_lines(headers: Sequence[str]) -> Iterator[str]:
+    """Yield headers, those in files too: what stands on the command line, every user of the machine can read."""
+    for header in headers:
+        if not header.startswith("@"):
+            yield header
+            continue
+        try:
+            with Path(header[1:]).open("rb") as file:
+                text = file.read(_MAX_HEADERS).decode()
+        except OSError as error:
+            raise click.UsageError(f"--header: {header[1:]} cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise click.UsageError("--header is NAME:VALUE, in ASCII, or @FILE with such lines") from None
+        yield from (line for line in map(str.strip, text.splitlines()) if line)
 
 
 def _refused(error: Any, as_json: bool) -> NoReturn:

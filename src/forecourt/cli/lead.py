@@ -47,19 +47,25 @@ def command(url: str, as_json: bool, resume: str | None, agent: str, **values: A
 
     What will be shared is shown, and nothing is sent without a yes.
 
-    A lead is never doubled: run the same again with --pending, or --resume its file, as often as needed.
+    A lead is never doubled: where its outcome is not known, --resume the file of --pending, as often as needed.
 
     \b
     Example:
       forecourt lead https://dealer.example.com --first-name Jordan --last-name Lee \\
         --email jordan@example.com --vin 1G1FY6SW1NA000493 --pending lead.json
     """
-    options = {name: values.pop(name) for name in ("contract", "binding", "timeout", "headers")}
+    options = {name: values.pop(name) for name in ("contract", "binding", "timeout", "headers", "identity")}
     if resume is not None:
         receipt = _resume(url, as_json, resume, options)
     else:
         _check(values)
         grant = _read_grant(values["grant"]) if values["grant"] else None
+        if grant is None and values["pending"] and Path(values["pending"]).exists():
+            # A new consent would make another lead of it.
+            raise click.ClickException(
+                f"{values['pending']} holds a lead whose outcome is not known; "
+                f"send it with --resume {values['pending']}"
+            )
         if grant is None and not sys.stdin.isatty():
             raise click.UsageError(
                 "consent is asked on a terminal, and this is none; give --grant with a grant that the shopper gave"
@@ -93,6 +99,11 @@ def _check(values: dict[str, Any]) -> None:
         missing.append("--email or --phone")
     if missing:
         raise click.UsageError(f"the dealer needs {', '.join(missing)}")
+    for channel, contact in (("email", "email"), ("phone", "phone"), ("sms", "phone")):
+        if channel in values["channels"] and not values[contact]:
+            raise click.UsageError(f"--channel {channel} needs --{contact}")
+    if values["pending"] and not Path(values["pending"]).parent.is_dir():
+        raise click.UsageError(f"--pending: there is no folder {Path(values['pending']).parent}")
     if values["at"] and not values["appointment"]:
         raise click.UsageError("--at needs --appointment")
 

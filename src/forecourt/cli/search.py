@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forecourt.cli._shop import COLUMNS, cell, filtering, print_json, print_table, run, shopping
+from forecourt.cli._shop import COLUMNS, cell, clean, filtering, print_json, print_table, run, shopping
 
 if TYPE_CHECKING:
     from forecourt.client import Client
@@ -68,5 +68,9 @@ def command(
     if everything:
         click.echo(f"{len(vehicles):,} vehicles", err=True)
         return
-    more = f"; go on with --cursor {found.next_cursor}" if found.next_cursor else ""
+    more = ""
+    if found.next_cursor:
+        more = f"; go on with --cursor {clean(found.next_cursor)}"
+    elif "skip" in found.raw and found.total is not None and (skip or 0) + len(vehicles) < found.total:
+        more = f"; go on with --skip {(skip or 0) + len(vehicles)}"
     click.echo(f"{len(vehicles):,} of {found.total:,} vehicles{more}" if found.total is not None else "", err=True)

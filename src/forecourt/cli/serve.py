@@ -164,6 +164,7 @@ def _pap_addresses(app: "Application", port: int) -> list[str]:
             "",
             f"  python -m forecourt.server.pap.shopper --port {port} --data {settings.data}",
             f"  curl --cacert {folder / 'ca.pem'} --connect-to ::127.0.0.1:{port} {public}/.well-known/poppy.json",
+            f"  forecourt search https://127.0.0.1:{port} --identity {folder / 'agent.json'}",
             "",
         ]
     return lines

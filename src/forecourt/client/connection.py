@@ -24,6 +24,7 @@ __all__ = ["ORDER", "Connection", "connect"]
 ORDER: Final = ("a2a", "mcp", "pap")
 """The bindings in the order in which they are tried where none is asked for."""
 
+_PAP_CONTRACT: Final = "3.1"
 _IN_PATH: Final = re.compile(r"/v(\d+\.\d+)(?:/|$)")
 
 
@@ -95,10 +96,13 @@ class Connection:
         if self.pap is None:
             message = "PAP needs an identity: pass pap=PersonalAgent(...)"
             raise DealerError(message, FailureKind.BINDING_MISMATCH)
+        if self.contract not in (None, _PAP_CONTRACT):
+            message = f"PAP carries contract {_PAP_CONTRACT} alone, not {self.contract}"
+            raise DealerError(message, FailureKind.BINDING_MISMATCH)
         from forecourt.client.carrier.pap import PAPCarrier  # its package is loaded with it
 
         carrier = await PAPCarrier.find(http, site, self.pap, self.settings.timeout)
-        return self._client_of(http, carrier, dialect(self.contract or versions()[0]), site, card)
+        return self._client_of(http, carrier, dialect(_PAP_CONTRACT), site, card)
 
     def _pinned(self, site: str) -> Dialect:
         """Return the dialect of an endpoint without a card: the one asked for, or in its path, or the newest."""

@@ -164,6 +164,12 @@ def test_all_five_skills_answer_in_one_session_with_a_proof_each(company: Compan
     assert company.calls[-1].headers["idempotency-key"] == json.loads(company.calls[-1].content)["idempotency_key"]
 
 
+def test_another_contract_than_its_own_is_refused(company: Company) -> None:
+    with pytest.raises(DealerError, match=r"PAP carries contract 3\.1 alone, not 1\.1"):
+        run(company, lambda client: client.search(), contract="1.1")
+    assert company.calls == []
+
+
 @pytest.mark.requirement("ERR-SDK-VERIFY-CLIENT")
 @pytest.mark.parametrize(
     ("skill", "payload", "code"),

@@ -62,6 +62,13 @@ def test_a_certificate_that_has_run_out_is_made_anew(tmp_path: Path, monkeypatch
     assert [found.name for found in tmp_path.iterdir()] == ["pap-dev"]
 
 
+def test_a_folder_without_the_agents_identity_is_made_anew(tmp_path: Path) -> None:
+    made = prepare(tmp_path)
+    made.identity.unlink()
+    assert prepare(tmp_path).identity.is_file()
+    assert [found.name for found in tmp_path.iterdir()] == ["pap-dev"]
+
+
 def test_a_folder_that_cannot_be_written_is_an_error_of_the_system(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("no folder", encoding="utf-8")
     with pytest.raises(OSError, match="exists"):

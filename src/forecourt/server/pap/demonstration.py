@@ -61,6 +61,11 @@ class Demonstration:
         return key
 
     @property
+    def identity(self) -> Path:
+        """What `--identity` of the buyer's commands takes to be the demonstration's agent."""
+        return self.folder / "agent.json"
+
+    @property
     def known_agents(self) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
         """The agent's metadata and keys by its `client_id`, as it would publish them."""
         public = json.loads(ECAlgorithm.to_jwk(self.agent_key.public_key()))
@@ -75,13 +80,13 @@ def prepare(data: Path) -> Demonstration:
     Safe for several processes at once: the folder appears whole or not at all. Raises OSError.
     """
     found = Demonstration(data / _FOLDER)
-    if found.folder.is_dir() and not _has_run_out(found.certificate):
+    if found.folder.is_dir() and not _is_stale(found):
         return found
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}-", dir=data))
     try:
         _fill(fresh)
-        if found.folder.is_dir() and _has_run_out(found.certificate):
+        if found.folder.is_dir() and _is_stale(found):
             shutil.rmtree(found.folder)
         os.rename(fresh, found.folder)
     except OSError:
@@ -89,6 +94,10 @@ def prepare(data: Path) -> Demonstration:
         if not found.certificate.is_file():
             raise
     return found
+
+
+def _is_stale(found: Demonstration) -> bool:
+    return _has_run_out(found.certificate) or not found.identity.is_file()
 
 
 def _has_run_out(certificate: Path) -> bool:
@@ -124,6 +133,8 @@ def _fill(folder: Path) -> None:
     pem = serialization.Encoding.PEM
     (folder / "ca.pem").write_bytes(authority.public_bytes(pem))
     (folder / "server.pem").write_bytes(server.public_bytes(pem) + authority.public_bytes(pem))
+    identity = {"client_id": AGENT_ID, "key_id": KEY_ID, "private_key": "agent-key.pem", "demonstration": True}
+    (folder / "agent.json").write_text(json.dumps(identity, indent=2) + "\n", encoding="utf-8")
     for file, key in (("server-key.pem", server_key), ("agent-key.pem", agent_key)):
         path = folder / file
         path.touch(mode=0o600)

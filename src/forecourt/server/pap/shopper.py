@@ -38,7 +38,7 @@ from reactor import PluginManifest, hookimpl  # type: ignore[import-untyped]
 
 from forecourt.server.pap.demonstration import AGENT_ID, DOMAIN, KEY_ID, Demonstration
 
-__all__ = ["Dial", "Shopper", "main"]
+__all__ = ["Dial", "Shopper", "main", "this_machine", "transport_to"]
 
 _ADDRESS: Final = "127.0.0.1"
 
@@ -66,19 +66,29 @@ class Dial(httpcore.AsyncNetworkBackend):
         await self._inner.sleep(seconds)
 
 
+def transport_to(demonstration: Demonstration, port: int) -> httpx.AsyncHTTPTransport:
+    """Return what reaches the demonstration at a port of this machine, and trusts its certificate alone."""
+    transport = httpx.AsyncHTTPTransport(verify=ssl.create_default_context(cafile=demonstration.authority))
+    transport._pool._network_backend = Dial(port)
+    return transport
+
+
+async def this_machine(_: str) -> list[str]:
+    """Resolve every name to this machine."""
+    return [_ADDRESS]
+
+
 class Shopper:
     """The demonstration's agent, calling the server at a port of this machine."""
 
     def __init__(self, demonstration: Demonstration, port: int) -> None:
-        transport = httpx.AsyncHTTPTransport(verify=ssl.create_default_context(cafile=demonstration.authority))
-        transport._pool._network_backend = Dial(port)
-        self.http = httpx.AsyncClient(transport=transport, trust_env=False)
+        self.http = httpx.AsyncClient(transport=transport_to(demonstration, port), trust_env=False)
         # The key that a Session is bound to is another than the agent's own.
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._signer = JoseSigner(demonstration.agent_key, key_id=KEY_ID)
         self._reactor, _ = build_pap_reactor(
             http_client=self.http,
-            address_resolver=_this_machine,
+            address_resolver=this_machine,
             allow_private_networks=True,
             plugins=[(PluginManifest(name="forecourt.shopper", version="1"), self)],
         )
@@ -133,10 +143,6 @@ class Shopper:
     async def close(self) -> None:
         """Close its connections."""
         await self.http.aclose()
-
-
-async def _this_machine(_: str) -> list[str]:
-    return [_ADDRESS]
 
 
 async def _shop(demonstration: Demonstration, port: int) -> None:
