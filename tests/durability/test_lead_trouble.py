@@ -15,11 +15,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.durability.dealer import SCOPE, TABLES, Answer, configure, lead, serving, submit, visit
+from tests.durability.dealer import SCOPE, TABLES, Answer, all_at_once, configure, lead, serving, submit, visit
 from tests.server_process import ServerProcess
 from tests.store.conftest import DATABASES
 from tests.store.database import Database
@@ -90,8 +91,8 @@ def trouble(
     payload = lead("meanwhile", **visit(f"{datetime.now(UTC).year + 1}-01-05{_AFTERNOON}"))
     begin()
     try:
-        refused(submit(server, payload))
-        refused(submit(server, payload))
+        for answer in all_at_once([partial(submit, server, payload)] * 2):
+            refused(answer)
     finally:
         end()
     assert counts(database, address) == kept
