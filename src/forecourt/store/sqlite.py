@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from itertools import starmap
 from pathlib import Path
@@ -43,6 +43,9 @@ _BUSY_SECONDS: Final = 5.0
 """How long to wait for another process that writes."""
 _GROUP: Final = 64
 """How many pieces of work one commit covers at the most."""
+_GATHER_SECONDS: Final = 0.0003
+_GATHERINGS: Final = 6
+"""How long under load, and how often at the most, the writer waits for more work before it begins."""
 _QUEUE: Final = 4096
 """How many pieces of work may wait; more are refused, so that memory stays bounded."""
 _READERS: Final = 4
@@ -55,7 +58,7 @@ class SQLiteStore(SQLiteLeads):
     def __init__(self, address: str) -> None:
         self._path = Path(address.split(":", 1)[1])
         self._sql = queries("sqlite")
-        self._jobs: queue.Queue[tuple[Callable[[sqlite3.Connection], Any], Future[Any]] | None] = queue.Queue(_QUEUE)
+        self._jobs: queue.Queue[_Job | None] = queue.Queue(_QUEUE)
         self._writer: threading.Thread | None = None
         self._readers: ThreadPoolExecutor | None = None
         self._local = threading.local()
@@ -108,14 +111,10 @@ class SQLiteStore(SQLiteLeads):
 
     def _write_jobs(self) -> None:
         connection: sqlite3.Connection | None = None
-        running = True
+        running, is_busy = True, False
         while running:
-            group = [self._jobs.get()]
-            while len(group) < _GROUP:
-                try:
-                    group.append(self._jobs.get_nowait())
-                except queue.Empty:
-                    break
+            group = self._group(is_busy)
+            is_busy = len(group) > 1
             running = None not in group
             jobs = [job for job in group if job is not None]
             if not jobs:
@@ -130,25 +129,40 @@ class SQLiteStore(SQLiteLeads):
                 if connection is not None:
                     connection.close()
                 connection = None
-            for (_, future), outcome in zip(jobs, outcomes, strict=True):
-                if isinstance(outcome, _Failure):
-                    future.set_exception(outcome.error)
-                else:
-                    future.set_result(outcome)
+            _answer([(future, outcome) for (_, future), outcome in zip(jobs, outcomes, strict=True)])
         if connection is not None:
             connection.close()
+
+    def _group(self, is_busy: bool) -> "list[_Job | None]":
+        """Return the work that is committed together: what waits, and under load what comes in the next moment.
+
+        Each statement gives the interpreter away and has to wait for it while the event loop reads further requests.
+        So under load those are let in first: the loop then waits for the commit, and the commit for nobody. Work that
+        comes alone is never kept waiting.
+        """
+        group = [self._jobs.get()]
+        for _ in range(_GATHERINGS):
+            before = len(group)
+            while len(group) < _GROUP:
+                try:
+                    group.append(self._jobs.get_nowait())
+                except queue.Empty:
+                    break
+            if None in group or len(group) == _GROUP or not is_busy or len(group) == before > 1:
+                break
+            time.sleep(_GATHER_SECONDS)
+        return group
 
     async def _write(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         if self._writer is None:
             raise StoreError("the store is not open")
-        future: Future[Result] = Future()
-        # Once queued, the work is done whether or not the caller is still there: it cannot be half cancelled.
-        future.set_running_or_notify_cancel()
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         try:
+            # Once queued, the work is done whether or not the caller is still there: it cannot be half cancelled.
             self._jobs.put_nowait((work, future))
         except queue.Full:
             raise StoreError("too much work is waiting for the database") from None
-        return await asyncio.wrap_future(future)
+        return await future
 
     async def _write_out_log(self) -> None:
         """Copy the log into the file and begin it anew; where others read or write, some of it stays until they end."""
@@ -385,6 +399,27 @@ def _enter_wal_mode(connection: sqlite3.Connection) -> None:
             time.sleep(_WAL_PAUSE_SECONDS)
         else:
             return
+
+
+_Job = tuple[Callable[[sqlite3.Connection], Any], "asyncio.Future[Any]"]
+
+
+def _answer(outcomes: Sequence[tuple["asyncio.Future[Any]", Any]]) -> None:
+    """Give every caller its outcome, waking each event loop once."""
+    for loop in {future.get_loop() for future, _ in outcomes}:
+        # A loop that has ended has nobody left who waits.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(_settle, [each for each in outcomes if each[0].get_loop() is loop])
+
+
+def _settle(outcomes: Sequence[tuple["asyncio.Future[Any]", Any]]) -> None:
+    for future, outcome in outcomes:
+        if future.done():
+            continue  # its caller has gone; the work is done all the same
+        if isinstance(outcome, _Failure):
+            future.set_exception(outcome.error)
+        else:
+            future.set_result(outcome)
 
 
 class _Failure:
