@@ -18,6 +18,8 @@ from forecourt.errors import AAPError
 
 __all__ = ["NO_RETRY", "RetryPolicy", "Stop", "Timing", "Wait", "decide", "retry_after"]
 
+_spread = random.Random()  # noqa: S311 - spreads waits and keeps no secret; not everybody's own generator
+
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
@@ -122,7 +124,7 @@ class Timing:
 
     def chance(self) -> float:
         """Return a random number from 0 up to 1."""
-        return random.random()  # noqa: S311 - spreads waits, keeps no secret
+        return _spread.random()
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""

@@ -34,6 +34,8 @@ __all__ = [
     "snapshot",
 ]
 
+_spread = random.Random()  # noqa: S311 - spreads waits and keeps no secret; not everybody's own generator
+
 CANCELLED: Final = "cancelled"
 """Our word for an appointment that was given up. AAP 1.1 has none, so events of it say "rejected"."""
 
@@ -77,7 +79,7 @@ class Retry:
     most_attempts: int = 30
 
     def after(
-        self, delivery: Delivery, error: DeliveryError, now: datetime, jitter: Callable[[], float] = random.random
+        self, delivery: Delivery, error: DeliveryError, now: datetime, jitter: Callable[[], float] = _spread.random
     ) -> Outcome:
         """Return what becomes of a delivery whose attempt failed. `jitter` is from 0 up to 1.
 

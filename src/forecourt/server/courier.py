@@ -25,6 +25,8 @@ from forecourt.store import PARKED, WAITING, Delivery, Outcome, Store, StoreErro
 
 __all__ = ["Courier", "Pace"]
 
+_spread = random.Random()  # noqa: S311 - spreads waits and keeps no secret; not everybody's own generator
+
 _log = logging.getLogger("forecourt.leads")
 
 _SETTLE_PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -174,7 +176,7 @@ class Courier:
             if claimed:
                 return 0.0
         await self._count()
-        look = self._pace.look * random.uniform(0.8, 1.0)  # noqa: S311 - no secret depends on it
+        look = self._pace.look * _spread.uniform(0.8, 1.0)
         if due is None or due <= now:
             return look
         return min(look, max((due - now).total_seconds(), 0.01))

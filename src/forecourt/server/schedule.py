@@ -33,6 +33,8 @@ from forecourt.vocabulary import Vocabulary
 
 __all__ = ["FeedSchedule", "seller_of"]
 
+_spread = random.Random()  # noqa: S311 - spreads waits and keeps no secret; not everybody's own generator
+
 _LEASE_SECONDS: Final = 60.0
 _RENEW_SECONDS: Final = 15.0
 _LOOK_SECONDS: Final = 15.0
@@ -149,7 +151,7 @@ class FeedSchedule:
                     # Nothing about one feed may keep the others from being looked at.
                     _log.exception("the feed %s could not be looked at", shown(scheduled.feed.source))
             wait = max(wait, _SHORTEST_WAIT)
-            await asyncio.sleep(wait + random.uniform(0, wait * _JITTER))  # noqa: S311 - no secret depends on it
+            await asyncio.sleep(wait + _spread.uniform(0, wait * _JITTER))
 
     async def _look(self, scheduled: _Scheduled) -> float:
         """Import a feed if it is due and no other process is at it; return the seconds until the next look."""
