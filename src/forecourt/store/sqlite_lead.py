@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
@@ -34,16 +35,18 @@ _FORGET: Final = (
 )  # fmt: skip
 
 
-class SQLiteLeads:
+class SQLiteLeads(ABC):
     """The part of the store that is about leads."""
 
     _sql: dict[str, str]
 
+    @abstractmethod
     async def _write(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        raise NotImplementedError
+        """Run `work` on the writer's connection, committed when this returns."""
 
+    @abstractmethod
     async def _read(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        raise NotImplementedError
+        """Run `work` on a connection for reading."""
 
     # Taking a lead
 
@@ -208,8 +211,9 @@ class SQLiteLeads:
             forgotten += count
         return forgotten
 
+    @abstractmethod
     async def _write_out_log(self) -> None:
-        raise NotImplementedError
+        """Copy the log into the file and begin it anew."""
 
     async def count_purge(self, purge: Purge) -> Purged:
         """Count what there is to forget."""

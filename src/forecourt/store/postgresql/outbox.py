@@ -1,5 +1,6 @@
 """Leads in PostgreSQL: deciding on one, and everything that becomes of it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeVar
@@ -34,16 +35,18 @@ _FORGET: Final = (
 )  # fmt: skip
 
 
-class PostgreSQLLeads:
+class PostgreSQLLeads(ABC):
     """The part of the store that is about leads."""
 
     _sql: dict[str, str]
 
+    @abstractmethod
     async def _write(self, work: Callable[[Connection], Result]) -> Result:
-        raise NotImplementedError
+        """Run `work` in a transaction that is committed when this returns."""
 
+    @abstractmethod
     async def _read(self, work: Callable[[Connection], Result], begin: str = "BEGIN READ ONLY") -> Result:
-        raise NotImplementedError
+        """Run `work` in a transaction that only reads."""
 
     # Taking a lead
 
