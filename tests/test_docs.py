@@ -522,11 +522,11 @@ def test_a_page_names_only_public_places(page: Path) -> None:
     assert not _MACHINE_PATH.search(text)
 
 
-def test_decisions_are_numbered_as_their_files_and_have_their_three_parts() -> None:
+def test_decisions_are_numbered_without_gaps_and_have_their_three_parts() -> None:
     records = sorted((DOCS / "decisions").glob("0*.md"))
-    assert len({record.name[:4] for record in records}) == len(records), "two decisions have one number"
-    for record in records:
+    for number, record in enumerate(records, 1):
         text = record.read_text(encoding="utf-8")
-        assert text.startswith(f"# {record.name[:4]} "), record.name
+        assert record.name.startswith(f"{number:04d}-"), record.name
+        assert text.startswith(f"# {number:04d} "), record.name
         for part in ("**Context.**", "**Decision.**", "**Consequence.**"):
             assert text.count(part) == 1, record.name

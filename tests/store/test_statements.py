@@ -19,11 +19,9 @@ def test_every_statement_has_a_name_of_its_own_and_ends_without_a_semicolon(stor
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_migrations_have_numbers_of_their_own_in_the_order_they_apply(store: str) -> None:
+def test_migrations_are_numbered_from_one_without_gaps_in_the_order_they_apply(store: str) -> None:
     found = migrations(store)
-    numbers = [number for number, _, _ in found]
-    assert numbers[0] == 1
-    assert numbers == sorted(set(numbers))
+    assert [number for number, _, _ in found] == list(range(1, len(found) + 1))
     assert all(name and script.strip() for _, name, script in found)
 
 

@@ -74,11 +74,10 @@ class Admission:
             return caller
         credential = await self._checked(headers, address, skill)
         if credential is None:
-            if skill not in self._public and not (skill is None and self._public.issuperset(SKILLS)):
-                # Guesses are counted like calls.
-                await self.limit.check(address, skill)
-                raise self._unauthenticated()
+            # Counted whether it is let in or not, so that nobody asks in vain as often as they like.
             await self.limit.check(address, skill)
+            if skill not in self._public and not (skill is None and self._public.issuperset(SKILLS)):
+                raise self._unauthenticated()
             return caller
         await self.limit.check(credential.identity, skill, credential.own_limit)
         scope = self.scope(skill)
