@@ -1,20 +1,20 @@
 """`forecourt keys`: the keys that callers prove themselves with."""
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from forecourt.cli._store import in_store
+
 if TYPE_CHECKING:
-    from forecourt.server import Config
-    from forecourt.store import APIKey, Store
+    from forecourt.store import APIKey
 
 __all__ = ["command"]
 
-Result = TypeVar("Result")
-
+_FAILURE: Final = "the keys cannot be reached"
 _CONFIG: Final = click.option(
     "--config", type=click.Path(dir_okay=False), envvar="FORECOURT_CONFIG", help="Configuration file."
 )
@@ -59,17 +59,10 @@ def create(
     Example:
       forecourt keys create "Example shopping agent" --seller example-motors --requests 120
     """
-    from forecourt.server import ConfigError
     from forecourt.server.api_keys import new_key
 
-    def checked(settings: "Config") -> None:
-        known = [dealer.id for dealer in settings.all_dealers]
-        for seller in sellers:
-            if known and seller not in known:
-                raise ConfigError(f"--seller: there is no seller {seller!r}")
-
     text, key = new_key(name, datetime.now(UTC), sellers or None, requests, seconds if requests is not None else None)
-    _in_store(config, data, lambda store: store.add_api_key(key), checked)
+    in_store(config, data, _FAILURE, lambda store: store.add_api_key(key), ("--seller", sellers))
     if as_json:
         click.echo(json.dumps({"key": text, **_shown(key)}, ensure_ascii=False))
     else:
@@ -88,7 +81,7 @@ def list_(config: str | None, data: str | None, as_json: bool) -> None:
     Example:
       forecourt keys list --config forecourt.toml
     """
-    keys: Sequence[APIKey] = _in_store(config, data, lambda store: store.api_keys())
+    keys: Sequence[APIKey] = in_store(config, data, _FAILURE, lambda store: store.api_keys())
     if as_json:
         click.echo(json.dumps([_shown(key) for key in keys], ensure_ascii=False))
     elif not keys:
@@ -109,45 +102,12 @@ def revoke(key_id: str, config: str | None, data: str | None) -> None:
     Example:
       forecourt keys revoke fck_0000000000000000000000
     """
-    done = _in_store(config, data, lambda store: store.revoke_api_key(key_id.partition(".")[0], datetime.now(UTC)))
+    done = in_store(
+        config, data, _FAILURE, lambda store: store.revoke_api_key(key_id.partition(".")[0], datetime.now(UTC))
+    )
     if not done:
         raise click.ClickException("there is no such key that still opens anything")
     click.echo("revoked")
-
-
-def _in_store(
-    config: str | None,
-    data: str | None,
-    work: "Callable[[Store], Awaitable[Result]]",
-    check: "Callable[[Config], None] | None" = None,
-) -> Result:
-    """Do something in the store of a configuration, and tell what goes wrong in one line."""
-    import asyncio
-
-    from forecourt.cli._mistake import wrong_usage
-    from forecourt.server import ConfigError, load
-    from forecourt.store import StoreError, open_store
-
-    async def run(address: str) -> Result:
-        try:
-            store = open_store(address)
-        except ValueError as error:
-            raise ConfigError(str(error), "store") from error
-        await store.open()
-        try:
-            return await work(store)
-        finally:
-            await store.close()
-
-    try:
-        settings = load(config, data=data)
-        if check is not None:
-            check(settings)
-        return asyncio.run(run(settings.store_address))
-    except ConfigError as error:
-        raise wrong_usage(error, config) from None
-    except StoreError as error:
-        raise click.ClickException(f"the keys cannot be reached: {error}") from None
 
 
 def _shown(key: "APIKey") -> dict[str, Any]:

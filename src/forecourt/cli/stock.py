@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from forecourt.cli._store import in_store
+
 if TYPE_CHECKING:
-    from forecourt.server import Config
+    from forecourt.store import Store
 
 _COLUMNS: Final = ("id", "year", "make", "model", "trim", "condition", "price", "mileage", "rooftop")
 
@@ -26,43 +28,18 @@ def command(dealer: str | None, limit: int, config: str | None, data: str | None
     Example:
       forecourt stock --config forecourt.toml --limit 20
     """
-    import asyncio
 
-    from forecourt.cli._mistake import wrong_usage
-    from forecourt.server import ConfigError, load
-    from forecourt.store import StoreError
+    async def read(store: "Store") -> list[dict[str, Any]]:
+        return [json.loads(listing.body) for listing in await store.stock(dealer, limit)]
 
-    try:
-        settings = load(config, data=data)
-        known = [each.id for each in settings.all_dealers]
-        if dealer is not None and known and dealer not in known:
-            raise ConfigError(f"--dealer: there is no seller {dealer!r}")
-        listings = asyncio.run(_read(settings, dealer, limit))
-    except ConfigError as error:
-        raise wrong_usage(error, config) from None
-    except StoreError as error:
-        raise click.ClickException(f"the stock cannot be read: {error}") from None
+    named = () if dealer is None else (dealer,)
+    listings = in_store(config, data, "the stock cannot be read", read, ("--dealer", named))
     if as_json:
         click.echo(json.dumps(listings, ensure_ascii=False))
     elif not listings:
         click.echo("nothing is in stock")
     else:
         _show([[_cell(listing, column) for column in _COLUMNS] for listing in listings])
-
-
-async def _read(settings: "Config", dealer: str | None, limit: int) -> list[dict[str, Any]]:
-    from forecourt.server import ConfigError
-    from forecourt.store import open_store
-
-    try:
-        store = open_store(settings.store_address)
-    except ValueError as error:
-        raise ConfigError(str(error), "store") from error
-    await store.open()
-    try:
-        return [json.loads(listing.body) for listing in await store.stock(dealer, limit)]
-    finally:
-        await store.close()
 
 
 def _cell(listing: dict[str, Any], column: str) -> str:
