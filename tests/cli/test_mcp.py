@@ -56,6 +56,14 @@ def test_another_dealer_is_passed_on_to(servers: ServerFarm) -> None:
     assert found[1]["result"]["structuredContent"]["data"]["vin"] == "2HGFE1F78NH000001"
 
 
+def test_credentials_are_for_another_dealer_alone(tmp_path: Path) -> None:
+    result = run("--data", str(tmp_path), "--header", "X-API-Key: fck_example")
+    assert (result.exit_code, "--header is for URL" in result.stderr) == (2, True)
+    result = run("http://127.0.0.1:9", "--header", "fck_example")
+    assert (result.exit_code, "--header is NAME:VALUE" in result.stderr) == (2, True)
+    assert "fck_example" not in result.stderr
+
+
 def test_a_configuration_of_the_environment_does_not_stand_in_the_way(servers: ServerFarm) -> None:
     environment = {"FORECOURT_CONFIG": "/nowhere/forecourt.toml"}
     ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}\n'

@@ -105,6 +105,23 @@ def failure(respond: Respond, line: bytes | None = None, **bounds: Any) -> tuple
     return answer["id"], answer["error"]["code"], answer["error"]["message"]
 
 
+def test_credentials_go_with_every_message_and_nothing_takes_their_place() -> None:
+    def respond(handler: BaseHTTPRequestHandler, body: bytes) -> None:
+        said = json.dumps({"jsonrpc": "2.0", "id": json.loads(body).get("id"), "result": {}}).encode()
+        handler.send_response(200)
+        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Content-Length", str(len(said)))
+        handler.end_headers()
+        handler.wfile.write(said)
+
+    with dealer(respond) as (address, seen):
+        relay = Relay(address, headers={"X-API-Key": "fck_example"})
+        passed_on(relay, request("initialize"))
+        passed_on(relay, request("tools/list"))
+    assert [headers["x-api-key"] for headers in seen] == ["fck_example", "fck_example"]
+    assert {headers["content-type"] for headers in seen} == {"application/json"}
+
+
 def test_a_message_reaches_a_real_dealer_and_its_answer_comes_back(demo: RunningAgent) -> None:
     relay = Relay(endpoint_of(demo.base_url))
     client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}

@@ -3,11 +3,12 @@
 import functools
 import json
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
+
+from forecourt.cli._header import credentials
 
 if TYPE_CHECKING:
     from forecourt.client import Client, Vehicle
@@ -33,7 +34,6 @@ _BOUNDS: Final = {
     "price_max": "up to this price",
     "mileage_max": "up to so many miles",
 }
-_MAX_HEADERS: Final = 64 * 1024
 COLUMNS: Final = ("vin", "year", "make", "model", "trim", "condition", "price", "mileage", "status", "rooftop")
 
 
@@ -156,36 +156,13 @@ def connecting(
     contract: str | None, binding: str | None, timeout: float, headers: Sequence[str], agent: str = "forecourt"
 ) -> dict[str, Any]:
     """Return the options of `connect` from those of the command line."""
-    credentials = {}
-    for header in _header_lines(headers):
-        name, colon, value = header.partition(":")
-        usable = header.isascii() and header.isprintable()
-        if not colon or not name.strip().replace("-", "").isalnum() or not usable:
-            raise click.UsageError("--header is NAME:VALUE, in ASCII, or @FILE with such lines")
-        credentials[name.strip()] = value.strip()
     return {
         "contract": contract,
         "binding": binding,
         "timeout": timeout,
-        "credentials": credentials or None,
+        "credentials": credentials(headers) or None,
         "agent": agent,
     }
-
-
-def _header_lines(headers: Sequence[str]) -> Iterator[str]:
-    """Yield headers, those in files too: what stands on the command line, every user of the machine can read."""
-    for header in headers:
-        if not header.startswith("@"):
-            yield header
-            continue
-        try:
-            with Path(header[1:]).open("rb") as file:
-                text = file.read(_MAX_HEADERS).decode()
-        except OSError as error:
-            raise click.UsageError(f"--header: {header[1:]} cannot be read: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise click.UsageError("--header is NAME:VALUE, in ASCII, or @FILE with such lines") from None
-        yield from (line for line in map(str.strip, text.splitlines()) if line)
 
 
 def _refused(error: Any, as_json: bool) -> NoReturn:

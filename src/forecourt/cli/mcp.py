@@ -5,6 +5,8 @@ from typing import IO, TYPE_CHECKING, Final
 import click
 from click.core import ParameterSource
 
+from forecourt.cli._header import credentials
+
 if TYPE_CHECKING:
     from forecourt.server import Config
 
@@ -16,7 +18,16 @@ _LONGEST_LINE: Final = 8 << 20
 @click.option("--config", type=click.Path(dir_okay=False), envvar="FORECOURT_CONFIG", help="Configuration file.")
 @click.option("--data", type=click.Path(file_okay=False), help="Folder of the database (default ./forecourt-data).")
 @click.option("--contract", help="AAP version to speak (default the newest; only without URL).")
-def command(url: str | None, config: str | None, data: str | None, contract: str | None) -> None:
+@click.option(
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="NAME:VALUE",
+    help="Credentials for URL, or @FILE with them, one a line; may be repeated.",
+)
+def command(
+    url: str | None, config: str | None, data: str | None, contract: str | None, headers: tuple[str, ...]
+) -> None:
     """Serve a desktop assistant by MCP.
 
     The assistant starts it and talks on standard input and output; it ends with its input. With URL, every message is
@@ -25,7 +36,7 @@ def command(url: str | None, config: str | None, data: str | None, contract: str
 
     \b
     Example:
-      forecourt mcp https://dealer.example.com
+      forecourt mcp https://dealer.example.com --header @key.txt
       forecourt mcp --config forecourt.toml
     """
     import asyncio
@@ -40,8 +51,10 @@ def command(url: str | None, config: str | None, data: str | None, contract: str
         source = click.get_current_context().get_parameter_source
         if any(source(name) is ParameterSource.COMMANDLINE for name in ("config", "data", "contract")):
             raise click.UsageError("URL is another dealer's: --config, --data and --contract are about your own")
-        asyncio.run(_relay(url))
+        asyncio.run(_relay(url, credentials(headers)))
         return
+    if headers:
+        raise click.UsageError("--header is for URL: your own data need no credentials")
     try:
         settings = load(config, data=data)
         asyncio.run(_serve(settings, contract))
@@ -57,14 +70,14 @@ def _input() -> IO[bytes]:
     return unbuffered
 
 
-async def _relay(url: str) -> None:
+async def _relay(url: str, headers: dict[str, str]) -> None:
     import sys
 
     from forecourt.server.relay import Relay, endpoint_of
     from forecourt.server.stdio import serve_lines
 
     try:
-        relay = Relay(endpoint_of(url))
+        relay = Relay(endpoint_of(url), headers=headers)
     except ValueError as error:
         raise click.UsageError(f"URL: {error}") from None
     await serve_lines(relay.answer, _input(), sys.stdout.buffer, _LONGEST_LINE)

@@ -10,7 +10,7 @@ import http.client
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -51,10 +51,21 @@ def endpoint_of(address: str) -> str:
 
 
 class Relay:
-    """One dealer's endpoint. Several messages may be under way at once, each on a connection of its own."""
+    """One dealer's endpoint. Several messages may be under way at once, each on a connection of its own.
 
-    def __init__(self, endpoint: str, *, seconds: float = _SECONDS, largest: int = _LARGEST) -> None:
+    `headers` are credentials that go with every message; no answer leads them anywhere else, for none is followed.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        seconds: float = _SECONDS,
+        largest: int = _LARGEST,
+    ) -> None:
         self._parts = urlsplit(endpoint)
+        self._credentials = dict(headers or {})
         self._seconds = seconds
         self._largest = largest
         self._revision: str | None = None
@@ -113,6 +124,7 @@ class Relay:
 
     def _headers(self, message: Any) -> dict[str, str]:
         headers = {
+            **self._credentials,
             "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",
             "User-Agent": f"forecourt/{__version__}",
