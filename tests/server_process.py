@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -52,6 +52,8 @@ class ServerProcess:
     config: Path | None = None
     pap: bool = False
     """Whether it runs as the demonstration of PAP, over TLS."""
+    inside: Sequence[str] = ()
+    """The command that runs it somewhere else, in a network namespace for example."""
     started_on: date = field(init=False)
     """The UTC day of the start, from which the demo stock counts its dates back."""
     host: str = field(init=False, default="")
@@ -67,7 +69,7 @@ class ServerProcess:
         self.started_on = datetime.now(UTC).date()
         with self._output("stdout").open("wb") as out, self._output("stderr").open("wb") as err:
             self._process = subprocess.Popen(
-                [*command, "--data", str(self.folder / "data")], stdout=out, stderr=err, cwd=self.folder
+                [*self.inside, *command, "--data", str(self.folder / "data")], stdout=out, stderr=err, cwd=self.folder
             )
 
     @property

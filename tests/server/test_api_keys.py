@@ -105,6 +105,38 @@ def test_keys_go_on_opening_for_a_minute_without_the_database_and_no_longer() ->
     asyncio.run(story())
 
 
+def test_a_database_that_is_gone_without_a_word_holds_up_one_look_and_not_every_call() -> None:
+    class SilentStore(FailingStore):
+        """A store that does not even say no."""
+
+        async def api_keys(self) -> Sequence[APIKey]:
+            if self.fails:
+                await asyncio.sleep(3600)
+            return await super().api_keys()
+
+    async def story() -> None:
+        clock = Clock()
+        text, key = new_key("One", NOW)
+        store = SilentStore([key])
+        ring = KeyRing(cast("Store", store), clock)
+        assert await ring.find(text)
+        store.fails = True
+        clock.seconds += 3
+        async with asyncio.timeout(30):
+            assert await asyncio.gather(*(ring.find(text) for _ in range(50))) == [key] * 50
+        # The look goes on; nobody waits for it any more.
+        async with asyncio.timeout(0.5):
+            for _ in range(50):
+                assert await ring.find(text) == key
+        # What was read a minute ago is not believed, however long it takes to read it anew.
+        clock.seconds += 60
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await ring.find(text)
+
+    asyncio.run(story())
+
+
 def test_many_who_ask_at_once_share_one_look() -> None:
     async def story() -> None:
         text, key = new_key("One", NOW)

@@ -212,6 +212,31 @@ def test_a_delivery_that_takes_longer_than_its_lease_is_nobody_elses_meanwhile(a
     asyncio.run(run())
 
 
+def test_a_delivery_whose_lease_cannot_be_renewed_is_let_go_before_another_process_sends_it(address: str) -> None:
+    async def run() -> None:
+        async with office(address) as desk:
+            await desk.take(1)
+            cut_off = open_store(address)
+            await cut_off.open()
+            ended: list[int] = []
+
+            async def lose_the_store_and_hang(_: Parcel) -> None:
+                await cut_off.close()
+                try:
+                    await asyncio.sleep(3600)
+                finally:
+                    ended.append(len(other.parcels))
+
+            other = Recorder()
+            desk.courier(Recorder(lose_the_store_and_hang), cut_off)
+            await desk.until(lambda found: found[0].holder is not None)
+            desk.courier(other)
+            (found,) = await desk.all_are("delivered")
+            assert (ended, len(other.parcels), found.attempts) == ([0], 1, 2)
+
+    asyncio.run(run())
+
+
 def test_what_a_dead_process_held_is_sent_by_another_under_the_same_id(address: str) -> None:
     async def run() -> None:
         async with office(address) as desk:

@@ -67,9 +67,14 @@ class OwnServer:
         with (self.folder / "log").open("ab") as log:
             subprocess.run(command, check=True, timeout=60, cwd=self.folder, user=self._user, stdout=log, stderr=log)
 
-    def start(self) -> None:
-        """Start it and return once it answers."""
-        self._run("pg_ctl", "-w", "-o", f"-c listen_addresses='' -k {self.folder}", "start")
+    def start(self, listen: str = "") -> None:
+        """Start it and return once it answers; it also listens at an address, where one is given."""
+        self._run("pg_ctl", "-w", "-o", f"-c listen_addresses='{listen}' -k {self.folder}", "start")
+
+    def trust(self, network: str) -> None:
+        """Let everybody of a network in; to be called before it starts."""
+        with (self.folder / "data" / "pg_hba.conf").open("a") as rules:
+            rules.write(f"host all all {network} trust\n")
 
     def stop(self) -> None:
         """Stop it at once, as in a loss of power."""

@@ -118,7 +118,7 @@ def test_every_commit_is_durable_and_every_wait_bounded_whatever_the_address_say
             "synchronous_commit": "on",
             "statement_timeout": "15s",
             "lock_timeout": "5s",
-            "idle_in_transaction_session_timeout": "15s",
+            "idle_in_transaction_session_timeout": "4s",
             "client_encoding": "UTF8",
         }.items():
             assert connection.execute(f"SHOW {name}".encode()).fetchone() == (value,)

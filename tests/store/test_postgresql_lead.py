@@ -13,7 +13,7 @@ from tests.store.postgresql_server import PATIENCE, POSTGRESQL, connections, loc
 from tests.store.sample import NOW, booking, lead, take_once
 from tests.store.worker import hold_a_lead_open
 
-from forecourt.store import LeadTransaction, NewLead, Store, StoreError
+from forecourt.store import LeadTransaction, NewLead, Store, StoreError, open_store
 
 HOUR = timedelta(hours=1)
 SPAN = (NOW + HOUR, NOW + 2 * HOUR)
@@ -194,3 +194,34 @@ def test_killing_a_process_inside_a_transaction_leaves_nothing_and_no_lock(
     assert runner.run(store.recall("scope-1", "key-1", NOW)) is None
     receipt = runner.run(store.decide_lead(take_once("key-1")))
     assert [row.receipt for row in runner.run(store.leads(None, 10))] == [receipt]
+
+
+@pytest.mark.parametrize("ask", [ask_key, ask_twin, ask_busy, ask_twin_and_busy, keep(lead())])
+def test_a_decision_that_stands_still_is_ended_by_the_server_which_gives_its_locks_up(
+    ask: Callable[[LeadTransaction], Any], address: str, runner: asyncio.Runner
+) -> None:
+    # The process lives and its connection does too, so that nothing but the server's clock can tell.
+    store = open_store(address.replace("options=", "options=-cidle_in_transaction_session_timeout%3D100ms%20"))
+    runner.run(store.open())
+    asked = threading.Event()
+    go_on = threading.Event()
+
+    def work(transaction: LeadTransaction) -> None:
+        ask(transaction)
+        asked.set()
+        assert go_on.wait(PATIENCE)
+
+    async def story() -> None:
+        task = asyncio.create_task(store.decide_lead(work))
+        assert await asyncio.to_thread(asked.wait, PATIENCE)
+        await asyncio.to_thread(until, lambda: locks(address) == 0)
+        go_on.set()
+        with pytest.raises(StoreError):
+            await task
+
+    try:
+        runner.run(story())
+        assert not runner.run(store.leads(None, 10))
+    finally:
+        go_on.set()
+        runner.run(store.close())

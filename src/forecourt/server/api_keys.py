@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from forecourt.identifier import sortable_id
-from forecourt.store import APIKey, Store, StoreError
+from forecourt.store import APIKey, Store
 
 __all__ = ["PREFIX", "KeyRing", "new_key"]
 
@@ -21,6 +21,9 @@ _FRESH_SECONDS: Final = 2.0
 """How long what was read of the keys is believed: a revoked key opens nothing after that, in any process."""
 _STALE_SECONDS: Final = 60.0
 """For how long keys go on opening while the database does not answer."""
+_PATIENCE_SECONDS: Final = 1.0
+"""How long a call waits for the database while what was read before may be believed: one that is gone without a word
+is noticed by its driver much later."""
 _LONGEST: Final = 256
 
 
@@ -51,6 +54,7 @@ class KeyRing:
         self._keys: dict[str, APIKey] = {}
         self._read_at: float | None = None
         self._reading: asyncio.Task[None] | None = None
+        self._waited = False
 
     async def find(self, text: str) -> APIKey | None:
         """Return the key that is written so, None when it is none or was revoked. Raises StoreError."""
@@ -72,16 +76,28 @@ class KeyRing:
 
     async def _renew(self, age: float | None) -> None:
         """Read the keys, once for all who ask at the same time."""
-        if self._reading is None or self._reading.done():
-            self._reading = asyncio.create_task(self._read(), name="forecourt-api-keys")
-        try:
-            await asyncio.shield(self._reading)
-        except StoreError:
-            if age is None or age > _STALE_SECONDS:
-                raise
+        reading = self._reading
+        if reading is None or reading.done():
+            self._waited = False
+            reading = self._reading = asyncio.create_task(self._read(), name="forecourt-api-keys")
+            reading.add_done_callback(_taken)
+        if age is None or age > _STALE_SECONDS:
+            await asyncio.shield(reading)
+            return
+        if self._waited and not reading.done():
+            # Somebody has waited for this look already: it slows one call each, not all of them.
+            return
+        done, _ = await asyncio.wait({reading}, timeout=_PATIENCE_SECONDS)
+        self._waited = not done
 
     async def _read(self) -> None:
         began = self._clock()
         keys = await self._store.api_keys()
         self._keys = {key.key_id: key for key in keys}
         self._read_at = began
+
+
+def _taken(reading: asyncio.Task[None]) -> None:
+    """Take what a look has raised, which nobody may be waiting for any more."""
+    if not reading.cancelled():
+        reading.exception()

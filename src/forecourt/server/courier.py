@@ -264,6 +264,7 @@ class Courier:
         """Send while the lease is held; False when it was lost. Raises DeliveryError."""
         sending = asyncio.create_task(self._targets[delivery.target].send(made))
         until = time.monotonic() + self._pace.longest
+        ends = time.monotonic() + self._pace.lease
         try:
             while True:
                 done, _ = await asyncio.wait({sending}, timeout=self._pace.lease / 3)
@@ -272,17 +273,25 @@ class Courier:
                     return True
                 if time.monotonic() > until:
                     raise DeliveryError("it took too long")
-                if not await self._held(delivery):
+                asked = time.monotonic()
+                held = await self._held(delivery)
+                if held:
+                    ends = asked + self._pace.lease
+                elif held is False or time.monotonic() + self._pace.lease / 3 >= ends:
                     return False
         finally:
             if not sending.done():
                 sending.cancel()
                 await asyncio.wait({sending})
 
-    async def _held(self, delivery: Delivery) -> bool:
+    async def _held(self, delivery: Delivery) -> bool | None:
+        """Renew the lease; None when the store does not say: then nothing is sent beyond the lease's end.
+
+        The store may be away for this machine alone, and another one about to take the delivery over.
+        """
+        until = self._now() + timedelta(seconds=self._pace.lease)
         try:
-            until = self._now() + timedelta(seconds=self._pace.lease)
-            return await self._store.hold_delivery(delivery, until)
-        except StoreError:
-            # While the store is away nobody else can take it either.
-            return True
+            async with asyncio.timeout(self._pace.lease / 3):
+                return await self._store.hold_delivery(delivery, until)
+        except (StoreError, TimeoutError):
+            return None

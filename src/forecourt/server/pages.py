@@ -1,5 +1,6 @@
 """Everything that is read with GET: cards, schemas, health, and the page for people."""
 
+import asyncio
 import hashlib
 import html
 import json
@@ -25,6 +26,8 @@ __all__ = ["pages"]
 _CARD_PATH: Final = "/.well-known/agent-card.json"
 _CARD_SECONDS: Final = 300
 _SCHEMA_SECONDS: Final = 86_400
+_CHECK_SECONDS: Final = 2.0
+"""How long /readyz waits for the database: one that is gone without a word must not keep a balancer waiting."""
 
 
 def pages(deployment: Deployment) -> Starlette:
@@ -67,8 +70,9 @@ class _Site:
     async def readyz(self, request: Request) -> Response:
         """Say whether requests can be served, and what is in the way."""
         try:
-            await self._deployment.store.check()
-        except StoreError:
+            async with asyncio.timeout(_CHECK_SECONDS):
+                await self._deployment.store.check()
+        except (StoreError, TimeoutError):
             return JSONResponse({"status": "unavailable", "reasons": ["the database does not answer"]}, 503)
         ready: dict[str, object] = {"status": "ok", "listings": len(self._deployment.inventory.catalog())}
         feeds = self._deployment.schedule.details()

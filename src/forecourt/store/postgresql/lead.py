@@ -18,15 +18,18 @@ as long as each is about one key and one calendar, and its persons are known whe
 the server finds the deadlock and fails one of them, which is a StoreError and keeps nothing.
 
 A lock and the question that it is for are two statements: a question sees what was committed before it began, and
-must begin after the lock is there. Both go out together (pipeline mode), so a lock costs no round trip of its own.
+must begin after the lock is there. Both go out together, so a lock costs no round trip of its own.
 """
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Final
 
+from psycopg import Cursor
+from psycopg.rows import TupleRow
+
 from forecourt.store import NewLead, Remembered
-from forecourt.store.postgresql.session import Connection, lock_id
+from forecourt.store.postgresql.session import Connection, lock_id, together
 
 __all__ = ["PostgreSQLLeadTransaction", "recall"]
 
@@ -35,7 +38,15 @@ _CONFIRMED: Final = "confirmed"
 
 def recall(connection: Connection, sql: dict[str, str], scope: str, key: str, now: datetime) -> Remembered | None:
     """Look a key up."""
-    row = connection.execute(sql["recall"], (scope, key.encode(), now)).fetchone()
+    return _remembered(_asked_of(connection, sql, scope, key, now))
+
+
+def _asked_of(connection: Connection, sql: dict[str, str], scope: str, key: str, now: datetime) -> Cursor[TupleRow]:
+    return connection.execute(sql["recall"], (scope, key.encode(), now))
+
+
+def _remembered(found: Cursor[TupleRow]) -> Remembered | None:
+    row = found.fetchone()
     return Remembered(*row) if row else None
 
 
@@ -50,26 +61,29 @@ class PostgreSQLLeadTransaction:
         self._shared: set[int] = set()
 
     def recall(self, scope: str, key: str, now: datetime) -> Remembered | None:
-        with self._connection.pipeline():
+        with together(self._connection):
             self._lock_key(scope, key)
-            return recall(self._connection, self._sql, scope, key, now)
+            found = _asked_of(self._connection, self._sql, scope, key, now)
+        return _remembered(found)
 
     def twin(self, dealer_id: str, person_keys: Collection[str], vehicle_key: str, since: datetime) -> bytes | None:
-        with self._connection.pipeline():
+        with together(self._connection):
             self._lock_persons(dealer_id, person_keys)
-            row = self._run(self._sql["twin"], (dealer_id, list(person_keys), since, vehicle_key)).fetchone()
+            found = self._run(self._sql["twin"], (dealer_id, list(person_keys), since, vehicle_key))
+        row = found.fetchone()
         return row[0] if row else None
 
     def busy(self, dealer_id: str, rooftop: str, department: str, start: datetime, end: datetime) -> int:
-        with self._connection.pipeline():
+        with together(self._connection):
             self.lock_calendar(dealer_id, rooftop, department)
-            row = self._run(self._sql["busy"], (dealer_id, rooftop, department, end, start)).fetchone()
+            found = self._run(self._sql["busy"], (dealer_id, rooftop, department, end, start))
+        row = found.fetchone()
         assert row is not None
         count: int = row[0]
         return count
 
     def add(self, lead: NewLead) -> None:
-        with self._connection.pipeline():
+        with together(self._connection):
             if lead.scope is not None and lead.key is not None:
                 self._lock_key(lead.scope, lead.key)
             self._lock_persons(lead.dealer_id, lead.person_keys)
