@@ -3,14 +3,14 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
 
-from forecourt.agent import Agent
+from forecourt.agent import Agent, Caller
 from forecourt.contract import Contract, Offer, contract_class, versions
 from forecourt.contract.validation import SchemaSet
 from forecourt.errors import AAPError
@@ -25,17 +25,22 @@ from forecourt.model import (
     SORT_FIELDS,
     TERM_FILTERS,
     Capabilities,
+    Reply,
+    Request,
     VehicleReference,
     listing_id,
 )
 from forecourt.server.admission import Admission
 from forecourt.server.config import Appointments, Config, ConfigError
 from forecourt.server.config_problem import ConfigProblem
+from forecourt.server.connections import Connections
 from forecourt.server.courier import Courier, Pace
 from forecourt.server.destinations import make_folders, open_targets, plan_targets, read_sealer
 from forecourt.server.inventory import Inventory
 from forecourt.server.metrics import Reading
+from forecourt.server.networks import Networks
 from forecourt.server.observer import Observer
+from forecourt.server.room import Room
 from forecourt.server.schedule import FeedSchedule
 from forecourt.server.upkeep import CursorUpkeep
 from forecourt.store import StoredListing, open_store
@@ -85,6 +90,9 @@ class Deployment:
         self.courier: Courier | None = None
         self.admission = Admission(config.access, config.limits, self.store)
         self.observer = Observer(config.log, self._reading)
+        refused = self.observer.metrics.refused
+        self.connections = Connections(config.server, config.limits, self.admission.client_of, refused)
+        self.room = Room(config.server.max_running, refused)
         self._agent: Agent | None = None
 
     def _reading(self) -> Reading:
@@ -95,6 +103,8 @@ class Deployment:
         reading: dict[str, float | Mapping[str, float]] = {
             "listings": len(self.inventory.catalog()),
             "limits_outage": float(self.admission.limit.outage),
+            "connections": self.connections.open,
+            "requests_under_way": self.connections.under_way,
         }
         if feeds:
             reading["feeds"] = outcomes
@@ -128,6 +138,20 @@ class Deployment:
         if self._agent is None:
             raise AAPError("INTERNAL_ERROR", "The dealer agent is starting.")
         return self._agent
+
+    async def run(self, request: Request, caller: Caller) -> Reply:
+        """Have the agent answer a request, once there is room. Raises AAPError."""
+        room = self.room
+        if not room.enter_now():
+            await room.enter()
+        try:
+            return await self.agent.run(request, caller)
+        finally:
+            room.leave()
+
+    def refusal(self, scope: MutableMapping[str, Any]) -> AAPError | None:
+        """Return the error for a request that is turned away before it is looked at, None for one that is not."""
+        return self.room.refusal(scope) or self.admission.refusal(scope)
 
     @property
     def is_demo(self) -> bool:
@@ -201,6 +225,7 @@ def every_mistake(config: Config, first: ConfigError) -> ConfigError:
     if vocabulary is not None:
         look(lambda: _capabilities(config, vocabulary))
     look(lambda: _hosts(config))
+    look(lambda: Networks(config.server.trusted_proxies, "server", "trusted_proxies"))
     look(lambda: _rules(config.appointments))
     look(lambda: _holidays(config.appointments))
     look(lambda: read_sealer(config))

@@ -24,6 +24,8 @@ _GAUGES: Final[Mapping[str, tuple[str, str | None]]] = {
     "feeds": ("Scheduled feeds by what their last look found.", "outcome"),
     "oldest_import_seconds": ("Age of the scheduled feed's import that is longest ago.", None),
     "deliveries": ("Deliveries of leads that are not done, by state.", "state"),
+    "connections": ("Connections that are open.", None),
+    "requests_under_way": ("Requests that have come and are not answered yet.", None),
     "limits_outage": ("1 while the shared rate limits cannot be reached.", None),
 }
 
@@ -48,6 +50,12 @@ class Metrics:
             buckets=_SECONDS,
             registry=None if shared else self._registry,
         )
+        self._refused = Counter(
+            "forecourt_refused",
+            "What was turned away or closed to keep within bounds, and pages that were not given.",
+            ("reason",),
+            registry=None if shared else self._registry,
+        )
         if shared:
             MultiProcessCollector(self._registry)  # type: ignore[no-untyped-call]
         else:
@@ -55,6 +63,7 @@ class Metrics:
             PlatformCollector(registry=self._registry)
             GCCollector(registry=self._registry)
         self._registry.register(_Gauges(read))
+        self._words: dict[str, Any] = {}
         self._children: dict[tuple[str, str, str, str], tuple[Any, Any]] = {}
 
     def answered(self, binding: str, contract: str, skill: str, outcome: str, seconds: float) -> None:
@@ -66,6 +75,13 @@ class Metrics:
             self._children[key] = found
         found[0].inc()
         found[1].observe(seconds)
+
+    def refused(self, reason: str) -> None:
+        """Count what was turned away; the reason is a word of ours."""
+        found = self._words.get(reason)
+        if found is None:
+            found = self._words[reason] = self._refused.labels(reason)
+        found.inc()
 
     def text(self) -> bytes:
         """Return everything in Prometheus's text form."""

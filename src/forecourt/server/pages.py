@@ -1,5 +1,6 @@
 """Everything that is read with GET: cards, schemas, health, and the page for people."""
 
+import asyncio
 import hashlib
 import html
 import json
@@ -58,6 +59,7 @@ class _Site:
         self._deployment = deployment
         versions = "|".join(re.escape(version) for version in deployment.contracts)
         self._mcp_place = re.compile(rf"(?:/dealers/(?P<dealer_id>[^/]+))?(?:/v(?:{versions}))?/mcp")
+        self._looking: asyncio.Task[bool] | None = None
         self._shown_to = Networks(deployment.config.metrics.networks, "metrics", "networks")
 
     async def healthz(self, request: Request) -> Response:
@@ -66,9 +68,7 @@ class _Site:
 
     async def readyz(self, request: Request) -> Response:
         """Say whether requests can be served, and what is in the way."""
-        try:
-            await self._deployment.store.check()
-        except StoreError:
+        if not await self._store_answers():
             return JSONResponse({"status": "unavailable", "reasons": ["the database does not answer"]}, 503)
         ready: dict[str, object] = {"status": "ok", "listings": len(self._deployment.inventory.catalog())}
         feeds = self._deployment.schedule.details()
@@ -80,6 +80,19 @@ class _Site:
         if self._deployment.admission.limit.outage:
             ready["limits"] = "counted by each process for itself: the shared count cannot be reached"
         return JSONResponse(ready)
+
+    async def _store_answers(self) -> bool:
+        """Tell whether the database answers: one look at a time, however many ask."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look(), name="forecourt-readyz")
+        return await asyncio.shield(self._looking)
+
+    async def _look(self) -> bool:
+        try:
+            await self._deployment.store.check()
+        except StoreError:
+            return False
+        return True
 
     async def metrics(self, request: Request) -> Response:
         """Give the counts, to those networks alone that may see them: they tell how business goes."""
