@@ -312,3 +312,14 @@ def test_a_client_has_so_many_requests_under_way_in_every_protocol(tmp_path: Pat
             assert Reply.read(other).status == 200
             other.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
             assert value(Reply.read(other).body.decode(), "forecourt_refused_total", reason="concurrent") == 4
+
+
+def test_where_too_much_is_under_way_the_rest_waits_for_a_moment_and_is_told_to_come_again(tmp_path: Path) -> None:
+    with running(tmp_path, server={"max_running": 1}) as agent:
+        room = agent.app.deployment.room
+        assert room.enter_now()
+        error = aap_error(agent.call(search()))
+        assert (error["code"], error["retryable"], error["details"]["retry_after_ms"]) == ("RATE_LIMITED", True, 1000)
+        agent.loop.call_soon_threadsafe(room.leave)
+        assert agent.serves()
+        assert refused(agent, "overload") == 1

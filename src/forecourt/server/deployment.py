@@ -1,5 +1,6 @@
 """One running deployment: the store, the catalog, the sellers, the agent, and the contracts over them."""
 
+import asyncio
 import json
 import re
 from collections import Counter
@@ -67,6 +68,8 @@ _PROFILE_PROBLEMS: Final = 20
 
 _Made = TypeVar("_Made")
 
+_TELL_SECONDS: Final = 1.0
+
 _DEALER_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -94,6 +97,7 @@ class Deployment:
         self.connections = Connections(config.server, config.limits, self.admission.client_of, refused)
         self.room = Room(config.server.max_running, refused)
         self._agent: Agent | None = None
+        self._telling: asyncio.Task[None] | None = None
 
     def _reading(self) -> Reading:
         """Return what the metrics show of this moment; nothing here waits."""
@@ -182,10 +186,22 @@ class Deployment:
         self._upkeep.start(self._agent)
         self.schedule.start()
         courier.start()
+        if self.observer.metrics.is_shared:
+            self._telling = asyncio.create_task(self._tell(), name="forecourt-metrics")
+
+    async def _tell(self) -> None:
+        """Tell the other processes, again and again, what the metrics show of this one."""
+        while True:
+            self.observer.metrics.refresh()
+            await asyncio.sleep(_TELL_SECONDS)
 
     async def close(self) -> None:
         """Stop watching and close the store; what was begun is finished."""
         self._agent = None
+        if self._telling is not None:
+            self._telling.cancel()
+            await asyncio.wait([self._telling])
+            self.observer.metrics.refresh()
         if self.courier is not None:
             await self.courier.stop()
         await self.schedule.stop()

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -28,6 +28,10 @@ _GAUGES: Final[Mapping[str, tuple[str, str | None]]] = {
     "requests_under_way": ("Requests that have come and are not answered yet.", None),
     "limits_outage": ("1 while the shared rate limits cannot be reached.", None),
 }
+
+
+_SUMMED: Final = ("connections", "requests_under_way")
+"""Gauges of which each process has its share."""
 
 
 class Metrics:
@@ -62,7 +66,12 @@ class Metrics:
             ProcessCollector(registry=self._registry)
             PlatformCollector(registry=self._registry)
             GCCollector(registry=self._registry)
-        self._registry.register(_Gauges(read))
+        self._read = read
+        self._summed = {
+            name: Gauge(f"forecourt_{name}", _GAUGES[name][0], registry=None, multiprocess_mode="livesum")
+            for name in (_SUMMED if shared else ())
+        }
+        self._registry.register(_Gauges(read, frozenset(self._summed)))
         self._words: dict[str, Any] = {}
         self._children: dict[tuple[str, str, str, str], tuple[Any, Any]] = {}
 
@@ -83,23 +92,38 @@ class Metrics:
             found = self._words[reason] = self._refused.labels(reason)
         found.inc()
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes count in the same folder: then `refresh` is to be called every now and then."""
+        return bool(self._summed)
+
+    def refresh(self) -> None:
+        """Tell the other processes what holds here, of what is summed over all."""
+        reading = self._read()
+        for name, gauge in self._summed.items():
+            value = reading.get(name)
+            if isinstance(value, float | int):
+                gauge.set(value)
+
     def text(self) -> bytes:
         """Return everything in Prometheus's text form."""
+        self.refresh()
         return generate_latest(self._registry)
 
 
 class _Gauges:
     """What is not counted but looked at when somebody asks."""
 
-    def __init__(self, read: Callable[[], Reading]) -> None:
+    def __init__(self, read: Callable[[], Reading], left_out: frozenset[str]) -> None:
         self._read = read
+        self._left_out = left_out
 
     def collect(self) -> Iterable[Metric]:
         """Yield each gauge that there is a value for."""
         reading = self._read()
         for name, (meaning, label) in _GAUGES.items():
             value = reading.get(name)
-            if value is None:
+            if value is None or name in self._left_out:
                 continue
             family = GaugeMetricFamily(f"forecourt_{name}", meaning, labels=[label] if label else None)
             for word, number in value.items() if isinstance(value, Mapping) else [("", value)]:
