@@ -87,16 +87,16 @@ class Admission:
             del self._known[next(iter(self._known))]
         self._known[digest] = (client, own)
 
-    def refusal(self, scope: MutableMapping[str, Any]) -> AAPError | None:
+    def refusal(self, scope: MutableMapping[str, Any], *, known_only: bool = False) -> AAPError | None:
         """Return the error for a client that is known to be beyond its limit, None for others.
 
         A credential that was not seen before is looked at first: its owner is not held to what others at the same
-        address did.
+        address did; `known_only` where there is nothing without one.
         """
         if not self.limit.may_refuse:
             return None
         shown, found = self._shown(scope["headers"])
-        if found is None and shown and not self._open:
+        if found is None and (known_only or (shown and not self._open)):
             return None
         client = scope.get("client")
         return self.limit.refusal(found[0] if found else counted_as(client[0] if client else ""))

@@ -153,9 +153,9 @@ class Deployment:
         finally:
             room.leave()
 
-    def refusal(self, scope: MutableMapping[str, Any]) -> AAPError | None:
+    def refusal(self, scope: MutableMapping[str, Any], *, known_only: bool = False) -> AAPError | None:
         """Return the error for a request that is turned away before it is looked at, None for one that is not."""
-        return self.room.refusal(scope) or self.admission.refusal(scope)
+        return self.room.refusal(scope) or self.admission.refusal(scope, known_only=known_only)
 
     @property
     def is_demo(self) -> bool:

@@ -58,10 +58,14 @@ class DealerProtocol(BoundedProtocol):
 
 
 class _NoInterruptions(logging.Filter):
-    """Lets through everything but the ends of requests that a second signal has cut off: they are no faults."""
+    """Lets through everything but ends that are no faults: by a second signal, and by clients that hung up."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, RuntimeError):
+            # What uvloop says of a connection that was reset in this moment; every client could fill the log with it.
+            return "handler is closed" not in str(error)
+        return not isinstance(error, asyncio.CancelledError)
 
 
 _NO_INTERRUPTIONS: Final = _NoInterruptions()

@@ -62,7 +62,7 @@ class OperationEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        refusal = self._deployment.refusal(scope)
+        refusal = self._deployment.refusal(scope, known_only=True)
         if refusal is not None:
             # Before the body is read, the credential looked at and its mark made.
             answered = self._binding.fail(refusal)
