@@ -36,6 +36,7 @@ _NOISY: Final = "127.0.0.2"
 _POLITE: Final = 6
 """How many polite clients there are."""
 _LEAST_RATIO: Final = 1.5
+_SETTLE_SECONDS: Final = 1.0
 _CONNECTIONS: Final = 32
 _BIG: Final = 256 * 1024
 _A2A: Final = [("A2A-Version", "1.0")]
@@ -145,6 +146,8 @@ def noise(port: int, kind: str, seconds: float, key: str | None) -> Iterator[Non
     finally:
         process.terminate()
         process.wait(30)
+        # What the server has yet to accept and throw away belongs to no quiet round.
+        time.sleep(_SETTLE_SECONDS)
 
 
 # The polite clients
