@@ -101,6 +101,17 @@ def forecourt(port: int, folder: str, pap: str = "") -> None:
     uvicorn.Server(uvicorn_config(create_app(config), port=port)).run()
 
 
+def forecourt_limited(port: int, folder: str, by: str) -> None:
+    """Serve the demo dealer with a limit of 600 requests a minute for each client, told apart `by` address or key."""
+    import uvicorn
+
+    from forecourt.server import create_app, load
+    from forecourt.server.serving import uvicorn_config
+
+    config = load(None, data=folder, server={"port": port}, limits={"requests": 600}, access={"keys": by == "key"})
+    uvicorn.Server(uvicorn_config(create_app(config), port=port)).run()
+
+
 def a2a_sdk(port: int) -> None:
     """Serve the same search over the same listings with the official SDK's server, as its guide shows."""
     import datetime
@@ -227,6 +238,7 @@ if __name__ == "__main__":
     servers: dict[str, Callable[..., None]] = {
         "bare": bare,
         "forecourt": forecourt,
+        "forecourt_limited": forecourt_limited,
         "a2a_sdk": a2a_sdk,
         "mcp_sdk": mcp_sdk,
     }

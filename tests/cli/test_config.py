@@ -17,9 +17,20 @@ TWO: Final = '[[dealers]]\nid = "a"\nprofile = "dealer.json"\n[[dealers]]\nid = 
 WRONG_TYPES: Final = [
     (f"[{table}]\n{key} = {value}\n", f"{table}.{key}")
     for table, keys in {
-        "server": ("name", "host", "port", "public_url", "trusted_proxies", "max_body_bytes", "body_seconds"),
+        "server": (
+            "name",
+            "host",
+            "port",
+            "public_url",
+            "trusted_proxies",
+            "max_body_bytes",
+            "body_seconds",
+            "max_connections",
+            "max_connections_per_client",
+            "max_running",
+        ),
         "search": ("filters_off", "features_off", "sort_fields_off", "free_text", "default_limit", "max_limit"),
-        "limits": ("requests", "seconds"),
+        "limits": ("requests", "seconds", "concurrent"),
         "appointments": ("confirm", "notice_minutes", "horizon_days", "step_minutes", "minutes", "capacity"),
     }.items()
     for key in keys

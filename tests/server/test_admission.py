@@ -95,6 +95,41 @@ def test_a_credential_that_is_not_good_is_refused_even_where_none_is_needed(
         assert wrong not in reply.body.decode()
 
 
+def test_only_a_token_that_was_shown_is_called_invalid(guarded: tuple[RunningAgent, str]) -> None:
+    # RFC 6750 section 3.1: no error code where no token was shown, as where the method is another.
+    agent, key = guarded
+    said = {}
+    for name, headers in {
+        "none": {},
+        "key": {"X_API_Key": f"{key}x"},
+        "basic": {"Authorization": "Basic eDp5"},
+        "token": {"Authorization": f"Bearer {key}x"},
+    }.items():
+        reply = call(agent, lead(), **headers)
+        assert reply.status == 401
+        said[name] = reply.headers["www-authenticate"]
+    plain = 'Bearer realm="forecourt"'
+    assert said == {"none": plain, "key": plain, "basic": plain, "token": f'{plain}, error="invalid_token"'}
+    body = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+    headers = {**JSON, "Accept": "application/json, text/event-stream"}
+    shown = agent.post(body, "/mcp", {**headers, "Authorization": "Bearer a.b.c"})
+    assert (shown.status, shown.headers["www-authenticate"]) == (401, said["token"])
+
+
+def test_a_key_beyond_its_limit_is_refused_unread_and_other_keys_at_its_address_are_not(tmp_path: Path) -> None:
+    limited, other = make_key(tmp_path, requests=2, seconds=60), make_key(tmp_path)
+    with running(tmp_path, access={"keys": True}, limits={"requests": 50, "seconds": 60}) as agent:
+        for _ in range(3):
+            call(agent, search(), X_API_Key=limited)
+        first, second = (aap_error(call(agent, search(), X_API_Key=limited).json()) for _ in range(2))
+        assert first["code"] == "RATE_LIMITED"
+        assert first["error_id"] == second["error_id"]
+        assert first["details"]["retry_after_ms"] >= second["details"]["retry_after_ms"] > 0
+        assert aap_error(call(agent, search(), Authorization=f"Bearer {limited}").json())["code"] == "RATE_LIMITED"
+        assert "result" in call(agent, search(), X_API_Key=other).json()
+        assert "result" in call(agent, search()).json()
+
+
 def test_a_type_that_is_no_skill_tells_nothing_more_than_others_without_a_key(
     guarded: tuple[RunningAgent, str],
 ) -> None:

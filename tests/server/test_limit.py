@@ -1,6 +1,7 @@
 """How often one client may call ("Errors and retries", section "Retry without changing the outcome")."""
 
 import asyncio
+import json
 import socket
 import time
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.server.redis_server import REDIS, needs_redis, own_prefix
-from tests.server.running import RunningAgent, aap_error, running, search
+from tests.server.running import RunningAgent, aap_error, envelope, running, search
 
 from forecourt.errors import AAPError
 from forecourt.server import ConfigError, create_app, load
@@ -32,7 +33,40 @@ def test_a_client_beyond_its_limit_is_told_how_long_to_wait_and_served_after_tha
             time.sleep(wait / 1000)
             assert "result" in agent.call(search())
         assert agent.get("/healthz").status == 200
+
+
+def test_whatever_a_client_sends_counts_and_is_refused_in_its_own_form(tmp_path: Path) -> None:
+    with running(tmp_path, limits={"requests": 2, "seconds": 60}) as agent:
         assert agent.post(b"{").json()["error"]["code"] == -32700
+        assert agent.post(b"[]").json()["error"]["code"] == -32600
+        for body, request_id in (
+            (json.dumps(envelope(search(), "mine")).encode(), "mine"),
+            (json.dumps(envelope(search(), 7)).encode(), 7),
+            (b"{", None),
+            (b'{"id":{}}', None),
+        ):
+            answer = agent.post(body).json()
+            assert answer["id"] == request_id
+            assert aap_error(answer)["code"] == "RATE_LIMITED"
+            assert 0 < aap_error(answer)["details"]["retry_after_ms"] <= 60_000
+        # A notification has no answer, and a long body is not waited for.
+        assert agent.post(b'{"jsonrpc":"2.0","method":"SendMessage"}').status == 204
+        head = b"POST /a2a HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 900000\r\n\r\n{"
+        reply = agent.exchange(head)
+        assert (reply.json()["id"], aap_error(reply.json())["code"]) == (None, "RATE_LIMITED")
+        assert reply.headers["connection"] == "close"
+        assert agent.get("/healthz").status == 200
+
+
+def test_pages_are_counted_beside_calls_and_what_tells_of_the_process_is_not(tmp_path: Path) -> None:
+    with running(tmp_path, limits={"requests": 3, "seconds": 60}) as agent:
+        found = [agent.get(path).status for path in ("/", "/.well-known/agent-card.json", "/nothing", "/", "/nothing")]
+        assert found == [200, 200, 404, 429, 429]
+        refused = agent.request("POST", "/nothing", b"x" * 100)
+        assert refused.status == 429
+        assert 0 < int(refused.headers["retry-after"]) <= 60
+        assert [agent.get(path).status for path in ("/healthz", "/readyz", "/metrics") * 2] == [200] * 6
+        assert "result" in agent.call(search())
 
 
 def test_clients_are_counted_apart() -> None:

@@ -1,5 +1,8 @@
 """What is counted, under labels that no caller chooses, and who may read it."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -78,3 +81,30 @@ def test_gauges_tell_what_holds_when_they_are_asked() -> None:
     assert "forecourt_deliveries" not in text
     reading["deliveries"] = {"waiting": 3, "parked": 4}
     assert value(counted.text().decode(), "forecourt_deliveries", state="parked") == 4
+
+
+def test_processes_that_count_together_are_summed(tmp_path: Path) -> None:
+    script = (
+        "from forecourt.server.metrics import Metrics\n"
+        "import sys\n"
+        "metrics = Metrics(lambda: {'connections': 3, 'requests_under_way': 1.0, 'listings': 7})\n"
+        "metrics.refused('headers')\n"
+        "metrics.refresh()\n"
+        "print('ready', flush=True)\n"
+        "sys.stdin.readline()\n"
+        "print(metrics.text().decode())\n"
+    )
+    environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
+    started = [
+        subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        for _ in range(2)
+    ]
+    for process in started:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+    text = started[0].communicate(b"\n", 20)[0].decode()
+    started[1].communicate(b"\n", 20)
+    assert value(text, "forecourt_connections") == 6
+    assert value(text, "forecourt_requests_under_way") == 2
+    assert value(text, "forecourt_refused_total", reason="headers") == 2
+    assert value(text, "forecourt_listings") == 7

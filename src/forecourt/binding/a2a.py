@@ -45,6 +45,15 @@ _PLAIN_PREFIXES: Final[Mapping[int, str]] = {
 _AAP_DOMAIN: Final = "autoagentprotocol.org"
 _STRUCT_TYPE: Final = "type.googleapis.com/google.protobuf.Struct"
 
+
+class _Numbered(msgspec.Struct):
+    """A request of which only its id matters."""
+
+    id: str | int | float | msgspec.UnsetType | None = msgspec.UNSET
+
+
+_decode_id = msgspec.json.Decoder(_Numbered).decode
+
 _NO_CONTENT: Final = Answer(204, (), b"")
 
 
@@ -137,6 +146,14 @@ class A2ABinding:
             self._tails[call.skill.id],
         )
         return Answer(200, self._headers, b"".join(parts))
+
+    def turn_away(self, body: bytes, error: AAPError) -> Answer:
+        """Return the answer that carries an error to a request that is not read, but for the id to answer to."""
+        try:
+            id = _decode_id(body).id  # noqa: A001 - the member's name
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            id = None  # noqa: A001
+        return _NO_CONTENT if id is msgspec.UNSET else self.fail(id, error)
 
     def fail(self, id: envelope.RequestId, error: A2AError | AAPError) -> Answer:  # noqa: A002 - the member's name
         """Return the answer that carries an error: HTTP 200, except where credentials are refused."""

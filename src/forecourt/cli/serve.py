@@ -77,9 +77,11 @@ def _run(app: "Application", tls: dict[str, str]) -> None:
 
     import uvicorn
 
+    from forecourt.server.connections import raise_file_limit
     from forecourt.server.serving import uvicorn_config
 
     settings = app.deployment.config
+    raise_file_limit(settings.server.max_connections)
     try:
         listener = socket.create_server(
             (settings.server.host, settings.server.port),

@@ -5,7 +5,8 @@ that is shown is checked even where none is needed, and one that is not good is 
 a caller reaches comes from its credential; an argument can only narrow that.
 """
 
-from collections.abc import Iterable, Mapping
+import hashlib
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -15,11 +16,12 @@ from forecourt.contract import SKILLS
 from forecourt.errors import AAPError
 from forecourt.server.api_keys import PREFIX, KeyRing
 from forecourt.server.config import Access, ConfigError, Limits
+from forecourt.server.connections import counted_as
 from forecourt.server.limit import ClientLimit
 from forecourt.server.oauth import TokenVerifier
 from forecourt.store import Store, StoreError
 
-__all__ = ["RESOURCE_METADATA", "Admission", "InsufficientScopeError"]
+__all__ = ["RESOURCE_METADATA", "Admission", "InsufficientScopeError", "InvalidTokenError"]
 
 RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
 """Where a protected resource says which authorization servers serve it (RFC 9728 section 3)."""
@@ -27,10 +29,16 @@ RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
 KEY_HEADER: Final = b"x-api-key"
 _KEY_SCHEME: Final = "apiKey"
 _OAUTH_SCHEME: Final = "oauth"
+_REMEMBERED: Final = 16_384
+"""Of how many credentials it is remembered whose they are."""
 
 
 class InsufficientScopeError(A2AError):
     """A token is good and lacks the scope of the skill."""
+
+
+class InvalidTokenError(A2AError):
+    """A bearer token was shown and is not good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +63,67 @@ class Admission:
         self._open = self._keys is None and self._tokens is None
         self.limit = ClientLimit(limits)
         self.is_needed = not self._open or self.limit.is_set
+        # Digests of credentials that were good, and whose they were: they open nothing, requests are counted by them.
+        self._known: dict[bytes, tuple[str, tuple[int, int] | None]] = {}
 
     async def close(self) -> None:
         """Let go of what counts calls."""
         await self.limit.close()
+
+    # Before a request is looked at
+
+    def client_of(self, headers: Iterable[tuple[bytes, bytes]], address: str) -> str:
+        """Return whose a request is counted as: its credential's where that was good before, else its address's."""
+        if self._known:
+            found = self._shown(headers)[1]
+            if found is not None:
+                return found[0]
+        return counted_as(address)
+
+    def remember(self, credential: bytes, client: str, own: tuple[int, int] | None = None) -> None:
+        """Know whose a credential is that was found to be good, as it stands in its header."""
+        digest = hashlib.sha256(credential).digest()
+        if digest not in self._known and len(self._known) >= _REMEMBERED:
+            del self._known[next(iter(self._known))]
+        self._known[digest] = (client, own)
+
+    def refusal(self, scope: MutableMapping[str, Any], *, known_only: bool = False) -> AAPError | None:
+        """Return the error for a client that is known to be beyond its limit, None for others.
+
+        A credential that was not seen before is looked at first: its owner is not held to what others at the same
+        address did; `known_only` where there is nothing without one.
+        """
+        if not self.limit.may_refuse:
+            return None
+        shown, found = self._shown(scope["headers"])
+        if found is None and (known_only or (shown and not self._open)):
+            return None
+        client = scope.get("client")
+        return self.limit.refusal(found[0] if found else counted_as(client[0] if client else ""))
+
+    async def count(self, headers: Iterable[tuple[bytes, bytes]], address: str) -> None:
+        """Count what is no call of a skill, and what cannot be read, to whose it is. Raises AAPError RATE_LIMITED."""
+        if self.is_needed:
+            found = self._shown(headers)[1] or (counted_as(address), None)
+            await self.limit.check(found[0], own=found[1])
+
+    async def count_page(self, address: str) -> None:
+        """Count what is read without a call, by its address and beside calls. Raises AAPError RATE_LIMITED."""
+        if self.limit.is_set:
+            await self.limit.check(f"{counted_as(address)}|pages")
+
+    def _shown(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[bool, tuple[str, tuple[int, int] | None] | None]:
+        """Return whether there is a credential, and what is known of it."""
+        shown = False
+        for name, value in headers:
+            if name in (b"authorization", KEY_HEADER):
+                shown = True
+                found = self._known.get(hashlib.sha256(value).digest())
+                if found is not None:
+                    return True, found
+        return shown, None
+
+    # When it is
 
     async def admit(
         self, headers: Iterable[tuple[bytes, bytes]], address: str, caller: Caller, skill: str | None
@@ -69,6 +134,7 @@ class Admission:
         `unauthenticated` or `permission_denied`, AAPError RATE_LIMITED, and INTERNAL_ERROR where a credential cannot
         be checked.
         """
+        address = counted_as(address)
         if self._open:
             await self.limit.check(address, skill)
             return caller
@@ -92,6 +158,7 @@ class Admission:
         """
         if self._open:
             return caller
+        address = counted_as(address)
         credential = await self._checked(headers, address, None)
         if credential is None:
             if self._public:
@@ -119,15 +186,18 @@ class Admission:
             # Of two one could be checked and the other counted.
             raise self._unauthenticated()
         name, value = shown[0]
+        token = False
         text = value.decode("latin-1").strip()
         if name == b"authorization":
             scheme, _, text = text.partition(" ")
             text = text.strip()
             if scheme.lower() != "bearer":
                 raise self._unauthenticated()
+            token = True
         found = await (self._by_key(text) if text.startswith(PREFIX) else self._by_token(text, name))
         if found is None:
-            raise self._unauthenticated()
+            raise self._unauthenticated("invalid_token" if token else None)
+        self.remember(value, found.identity, found.own_limit)
         return found
 
     async def _by_key(self, text: str) -> _Credential | None:
@@ -148,8 +218,10 @@ class Admission:
         token = await self._tokens.verify(text)
         return None if token is None else _Credential(f"token:{token.subject}", token.sellers, token.scopes)
 
-    def _unauthenticated(self) -> A2AError:
-        return A2AError.unauthenticated("This needs a credential of this dealer agent's", self.challenge())
+    def _unauthenticated(self, error: str | None = None) -> A2AError:
+        """Return the refusal; `error` only where a token was shown (RFC 6750 section 3.1)."""
+        kind = InvalidTokenError if error else A2AError
+        return kind.unauthenticated("This needs a credential of this dealer agent's", self.challenge(error=error))
 
     def scope(self, skill: str | None) -> str | None:
         """Return the scope that a token needs for a skill, None when it needs none."""

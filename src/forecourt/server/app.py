@@ -2,7 +2,8 @@
 
 import gc
 import logging
-from typing import Final
+from collections.abc import MutableMapping
+from typing import Any, Final
 
 from starlette.types import ASGIApp
 
@@ -10,9 +11,10 @@ from forecourt.agent import Caller
 from forecourt.binding.a2a import A2ABinding
 from forecourt.binding.mcp import MCPBinding, Toolbox
 from forecourt.contract import default_version
+from forecourt.errors import AAPError
 from forecourt.server.config import Config, ConfigError
 from forecourt.server.deployment import Deployment, every_mistake
-from forecourt.server.endpoint import A2AEndpoint, Receive, Scope, Send
+from forecourt.server.endpoint import A2AEndpoint, Receive, Scope, Send, address_of
 from forecourt.server.mcp_endpoint import MCPEndpoint, place_of
 from forecourt.server.origin import Origins
 from forecourt.server.pages import pages
@@ -21,6 +23,9 @@ from forecourt.server.pap import pap_site
 __all__ = ["Application", "create_app"]
 
 _DEALERS: Final = "/dealers/"
+
+_NOT_GIVEN: Final = {404: "not_found", 405: "wrong_method"}
+_PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 
 _Endpoints = dict[str, A2AEndpoint | MCPEndpoint]
 
@@ -70,12 +75,41 @@ class Application:
             endpoint = endpoints.get(scope["path"])
             if endpoint is not None and (scope["method"] == "POST" or isinstance(endpoint, MCPEndpoint)):
                 await endpoint(scope, receive, send)
-            elif self._pap is not None and (found := self._pap.find(scope["path"], _host(scope))) is not None:
+                return
+            found = None if self._pap is None else self._pap.find(scope["path"], _host(scope))
+            if found is not None and scope["method"] == "POST":
                 await found(scope, receive, send)
+            elif (refusal := await self._refusal(scope)) is not None:
+                await _send_later(refusal, send)
             else:
-                await self._pages(scope, receive, send)
+                await (found or self._pages)(scope, receive, self._watched(send))
         elif scope["type"] == "lifespan":
             await self._live(receive, send)
+
+    def _watched(self, send: Send) -> Send:
+        """Return `send`, counting the pages that are not there."""
+
+        async def watched(message: MutableMapping[str, Any]) -> None:
+            word = _NOT_GIVEN.get(message.get("status", 0))
+            if word is not None:
+                self.deployment.observer.metrics.refused(word)
+            await send(message)
+
+        return watched
+
+    async def _refusal(self, scope: Scope) -> AAPError | None:
+        """Return why a page is not given for now; those that tell how the process is always are."""
+        if scope["path"] in _PROBES:
+            return None
+        refusal = self.deployment.room.refusal(scope)
+        if refusal is None:
+            try:
+                await self.deployment.admission.count_page(address_of(scope))
+            except AAPError as error:
+                refusal = error
+        if refusal is not None:
+            self.deployment.observer.metrics.refused("pages")
+        return refusal
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -94,6 +128,19 @@ class Application:
             await self._pap.close()
         await self.deployment.close()
         await send({"type": "lifespan.shutdown.complete"})
+
+
+async def _send_later(error: AAPError, send: Send) -> None:
+    """Say when to come again for a page."""
+    text = error.message.encode() + b"\n"
+    seconds = max(1, -(-(error.retry_after_ms or 0) // 1000))
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"retry-after", b"%d" % seconds),
+        (b"content-length", b"%d" % len(text)),
+    ]
+    await send({"type": "http.response.start", "status": 429, "headers": headers})
+    await send({"type": "http.response.body", "body": text})
 
 
 def _host(scope: Scope) -> bytes:

@@ -60,6 +60,12 @@ class Server(_Section, frozen=True):
     max_body_bytes: Annotated[int, Meta(ge=1024, le=64 * 1024 * 1024)] = 1024 * 1024
     body_seconds: Annotated[float, Meta(gt=0, le=300)] = 20.0
     """How long a request's body may take to arrive."""
+    max_connections: Annotated[int, Meta(ge=16, le=100_000)] = 2048
+    """How many connections one process has; beyond that idle ones are closed, and where none is, new ones refused."""
+    max_connections_per_client: Annotated[int, Meta(ge=1, le=100_000)] = 256
+    """How many of them from one address; `trusted_proxies` may have all."""
+    max_running: Annotated[int, Meta(ge=1, le=10_000)] = 256
+    """How many requests one process works on at a time; as many again wait for a moment, further ones are refused."""
 
 
 class Dealer(_Section, frozen=True):
@@ -131,6 +137,8 @@ class Limits(_Section, frozen=True):
     seconds: Count = 60
     skills: dict[str, Rate] = {}
     """Limits of single skills beside the general one, by skill id."""
+    concurrent: Annotated[int, Meta(ge=1, le=10_000)] = 64
+    """How many requests of one client may be under way at a time, in one process."""
     store: Annotated[str, Meta(pattern=r"^(rediss?|valkeys?)://", description=_REDIS)] | None = None
     """Where processes count together; None counts in each process's memory."""
 

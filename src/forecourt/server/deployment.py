@@ -1,16 +1,17 @@
 """One running deployment: the store, the catalog, the sellers, the agent, and the contracts over them."""
 
+import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
 
-from forecourt.agent import Agent
+from forecourt.agent import Agent, Caller
 from forecourt.contract import Contract, Offer, contract_class, versions
 from forecourt.contract.validation import SchemaSet
 from forecourt.errors import AAPError
@@ -25,17 +26,22 @@ from forecourt.model import (
     SORT_FIELDS,
     TERM_FILTERS,
     Capabilities,
+    Reply,
+    Request,
     VehicleReference,
     listing_id,
 )
 from forecourt.server.admission import Admission
 from forecourt.server.config import Appointments, Config, ConfigError
 from forecourt.server.config_problem import ConfigProblem
+from forecourt.server.connections import Connections
 from forecourt.server.courier import Courier, Pace
 from forecourt.server.destinations import make_folders, open_targets, plan_targets, read_sealer
 from forecourt.server.inventory import Inventory
 from forecourt.server.metrics import Reading
+from forecourt.server.networks import Networks
 from forecourt.server.observer import Observer
+from forecourt.server.room import Room
 from forecourt.server.schedule import FeedSchedule
 from forecourt.server.upkeep import CursorUpkeep
 from forecourt.store import StoredListing, open_store
@@ -62,6 +68,8 @@ _PROFILE_PROBLEMS: Final = 20
 
 _Made = TypeVar("_Made")
 
+_TELL_SECONDS: Final = 1.0
+
 _DEALER_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -85,7 +93,11 @@ class Deployment:
         self.courier: Courier | None = None
         self.admission = Admission(config.access, config.limits, self.store)
         self.observer = Observer(config.log, self._reading)
+        refused = self.observer.metrics.refused
+        self.connections = Connections(config.server, config.limits, self.admission.client_of, refused)
+        self.room = Room(config.server.max_running, refused)
         self._agent: Agent | None = None
+        self._telling: asyncio.Task[None] | None = None
 
     def _reading(self) -> Reading:
         """Return what the metrics show of this moment; nothing here waits."""
@@ -95,6 +107,8 @@ class Deployment:
         reading: dict[str, float | Mapping[str, float]] = {
             "listings": len(self.inventory.catalog()),
             "limits_outage": float(self.admission.limit.outage),
+            "connections": self.connections.open,
+            "requests_under_way": self.connections.under_way,
         }
         if feeds:
             reading["feeds"] = outcomes
@@ -129,6 +143,20 @@ class Deployment:
             raise AAPError("INTERNAL_ERROR", "The dealer agent is starting.")
         return self._agent
 
+    async def run(self, request: Request, caller: Caller) -> Reply:
+        """Have the agent answer a request, once there is room. Raises AAPError."""
+        room = self.room
+        if not room.enter_now():
+            await room.enter()
+        try:
+            return await self.agent.run(request, caller)
+        finally:
+            room.leave()
+
+    def refusal(self, scope: MutableMapping[str, Any], *, known_only: bool = False) -> AAPError | None:
+        """Return the error for a request that is turned away before it is looked at, None for one that is not."""
+        return self.room.refusal(scope) or self.admission.refusal(scope, known_only=known_only)
+
     @property
     def is_demo(self) -> bool:
         """Whether the packaged demo dealer is served."""
@@ -158,10 +186,22 @@ class Deployment:
         self._upkeep.start(self._agent)
         self.schedule.start()
         courier.start()
+        if self.observer.metrics.is_shared:
+            self._telling = asyncio.create_task(self._tell(), name="forecourt-metrics")
+
+    async def _tell(self) -> None:
+        """Tell the other processes, again and again, what the metrics show of this one."""
+        while True:
+            self.observer.metrics.refresh()
+            await asyncio.sleep(_TELL_SECONDS)
 
     async def close(self) -> None:
         """Stop watching and close the store; what was begun is finished."""
         self._agent = None
+        if self._telling is not None:
+            self._telling.cancel()
+            await asyncio.wait([self._telling])
+            self.observer.metrics.refresh()
         if self.courier is not None:
             await self.courier.stop()
         await self.schedule.stop()
@@ -201,6 +241,7 @@ def every_mistake(config: Config, first: ConfigError) -> ConfigError:
     if vocabulary is not None:
         look(lambda: _capabilities(config, vocabulary))
     look(lambda: _hosts(config))
+    look(lambda: Networks(config.server.trusted_proxies, "server", "trusted_proxies"))
     look(lambda: _rules(config.appointments))
     look(lambda: _holidays(config.appointments))
     look(lambda: read_sealer(config))

@@ -24,6 +24,11 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _DRAIN_FACTOR: Final = 32
 """How much of a body that is too long is read and thrown away, in limits, so that its sender hears the answer."""
 
+_LOOKED_AT: Final = 64 * 1024
+"""In how long a body of a refused request its id is looked for, in bytes."""
+CLOSE: Final = (b"connection", b"close")
+"""What a refusal says whose request is not read to its end."""
+
 _log = logging.getLogger("forecourt.server")
 
 
@@ -57,6 +62,10 @@ class A2AEndpoint:
         """Answer one POST. Written in one piece, since every call costs and this is the path of every request."""
         binding = self._binding
         skill = None
+        refusal = self._deployment.refusal(scope)
+        if refusal is not None:
+            await self._turn_away(refusal, scope, receive, send)
+            return
         try:
             message = await receive()
             if message["type"] == "http.request" and not message.get("more_body", False):
@@ -67,25 +76,23 @@ class A2AEndpoint:
                 body = await read_rest(message, receive, self._max_body, self._body_seconds)
         except ClientGoneError:
             return
-        except BodyRefusedError as refusal:
+        except BodyRefusedError as refused:
             began = perf_counter()
-            answer = binding.fail(None, A2AError.invalid_request(refusal.reason))
+            answer = binding.fail(None, A2AError.invalid_request(refused.reason))
+            answer = await self._counted(scope, answer)
         else:
             began = perf_counter()
             call = binding.read(body, pick(scope["headers"]))
             if isinstance(call, Answer):
-                answer = call
+                answer = await self._counted(scope, call) if self._admission.is_needed else call
             else:
                 skill = call.skill.id if call.skill else None
                 try:
                     caller = self._caller
                     if self._admission.is_needed:
-                        client = scope.get("client")
-                        caller = await self._admission.admit(
-                            scope["headers"], client[0] if client else "", caller, skill
-                        )
+                        caller = await self._admission.admit(scope["headers"], address_of(scope), caller, skill)
                     contract = self._contract
-                    reply = await self._deployment.agent.run(contract.read(call.payload), caller)
+                    reply = await self._deployment.run(contract.read(call.payload), caller)
                     answer = binding.write(call, *contract.pieces(reply))
                 except (AAPError, A2AError) as error:
                     answer = binding.fail(call.id, error)
@@ -98,6 +105,36 @@ class A2AEndpoint:
         await send({"type": "http.response.body", "body": answer.body})
         # Last: whoever asked has the answer by now.
         self._observer.answered(scope, "a2a", self._contract.version, skill, answer, perf_counter() - began)
+
+    async def _counted(self, scope: Scope, answer: Answer) -> Answer:
+        """Count what is no call, as calls are; beyond the limit there is a refusal in place of the answer."""
+        try:
+            await self._admission.count(scope["headers"], address_of(scope))
+        except AAPError as error:
+            return answer if answer.status == 204 else self._binding.fail(None, error)
+        return answer
+
+    async def _turn_away(self, error: AAPError, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a request without reading more of it than the id that the answer needs; a long body not at all."""
+        began = perf_counter()
+        message = await receive()
+        whole = message["type"] == "http.request" and not message.get("more_body", False)
+        if whole and len(message["body"]) <= _LOOKED_AT:
+            answer = self._binding.turn_away(message["body"], error)
+        else:
+            answer = self._binding.fail(None, error)
+        headers = answer.headers if whole else (*answer.headers, CLOSE)
+        if answer.status != 204:
+            headers = (*headers, (b"content-length", b"%d" % len(answer.body)))
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": answer.body})
+        self._observer.answered(scope, "a2a", self._contract.version, None, answer, perf_counter() - began)
+
+
+def address_of(scope: Scope) -> str:
+    """Return the address that a request comes from."""
+    client = scope.get("client")
+    return client[0] if client else ""
 
 
 def internal_error(error: Exception) -> AAPError:

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from limits import RateLimitItem, RateLimitItemPerSecond
-from limits.aio.storage import MemoryStorage, MovingWindowSupport
+from limits.aio.storage import MovingWindowSupport
 from limits.aio.strategies import MovingWindowRateLimiter
 
 from forecourt.errors import AAPError
 from forecourt.server.config import ConfigError, Limits
+from forecourt.server.window import MovingWindows, Rate
 
 __all__ = ["ClientLimit"]
 
@@ -20,6 +21,8 @@ _PATIENCE_SECONDS: Final = 0.25
 """How long a call waits for the shared count before it is counted here instead."""
 _PAUSE_SECONDS: Final = 1.0
 """How long the shared count is left alone after it failed, so that an outage does not slow every call."""
+_CLOSED: Final = 16_384
+"""How many names are remembered that are known to be full; one that is forgotten is counted again."""
 
 _log = logging.getLogger("forecourt.limits")
 
@@ -28,16 +31,18 @@ class ClientLimit:
     """At most so many calls in any so many seconds in a row, per client, over all skills and for single ones.
 
     Where counts are shared and cannot be reached, each process counts for itself until they can: calls go on, and
-    `outage` says so.
+    `outage` says so. Until when a full window is full is known and remembered: to refuse a client again takes no
+    counting, and no way to the shared count.
     """
 
     def __init__(self, settings: Limits) -> None:
         """Raises ConfigError where the shared store needs what is not installed."""
-        self._general = _item(settings.requests, settings.seconds)
-        self._skills = {skill: _item(rate.requests, rate.seconds) for skill, rate in settings.skills.items()}
-        self._here = MovingWindowRateLimiter(MemoryStorage())
+        self._general = None if settings.requests is None else Rate(settings.requests, settings.seconds)
+        self._skills = {skill: Rate(rate.requests, rate.seconds) for skill, rate in settings.skills.items()}
+        self._here = MovingWindows()
         self._shared = _shared(settings.store)
         self._failed_at: float | None = None
+        self._closed: dict[str, tuple[float, AAPError]] = {}
 
     @property
     def is_set(self) -> bool:
@@ -57,31 +62,61 @@ class ClientLimit:
             if close is not None:
                 await close()
 
+    @property
+    def may_refuse(self) -> bool:
+        """Whether anybody is known to be beyond a limit."""
+        return bool(self._closed)
+
+    def refusal(self, client: str) -> AAPError | None:
+        """Return the error RATE_LIMITED for a client that is known to be beyond its limit for all skills.
+
+        It counts nothing, waits for nothing and makes nothing: all refusals until the window opens are one error, with
+        one `error_id`, whose wait is that of the last time it was asked for.
+        """
+        wait = self._full(client)
+        if wait <= 0:
+            return None
+        error = self._closed[client][1]
+        error.retry_after_ms = max(1, math.ceil(wait * 1000))
+        return error
+
     async def check(self, client: str, skill: str | None = None, own: tuple[int, int] | None = None) -> None:
         """Count one call of a client; `own` is its own (requests, seconds) in place of the general limit.
 
         Raises AAPError RATE_LIMITED with the time after which the next call is let through. What is refused does not
         count.
         """
-        items = [(self._general if own is None else _item(*own), client)]
+        asked: list[tuple[Rate, str]] = []
+        general = self._general if own is None else Rate(*own)
+        if general is not None:
+            asked.append((general, client))
         if skill is not None and skill in self._skills:
-            items.append((self._skills[skill], f"{client}|{skill}"))
-        asked = [(item, name) for item, name in items if item is not None]
+            asked.append((self._skills[skill], f"{client}|{skill}"))
         if not asked:
             return
-        wait = await self._wait(asked)
+        wait = max([self._full(name) for _, name in asked]) if self._closed else 0.0
+        if wait <= 0:
+            wait = await self._wait(asked)
         if wait > 0:
-            raise AAPError(
-                "RATE_LIMITED", "Per-client rate limit exceeded.", retry_after_ms=max(1, math.ceil(wait * 1000))
-            )
+            raise _limited(wait)
 
-    async def _wait(self, asked: Sequence[tuple[RateLimitItem, str]]) -> float:
+    def _full(self, name: str) -> float:
+        """Return for how many seconds a window is known to be full yet."""
+        found = self._closed.get(name)
+        if found is None:
+            return 0.0
+        wait = found[0] - time.monotonic()
+        if wait <= 0:
+            del self._closed[name]
+        return wait
+
+    async def _wait(self, asked: Sequence[tuple[Rate, str]]) -> float:
         """Count, and return how many seconds to wait where that was one too many, else 0."""
         now = time.monotonic()
         if self._shared is not None and (self._failed_at is None or now - self._failed_at >= _PAUSE_SECONDS):
             try:
                 async with asyncio.timeout(_PATIENCE_SECONDS):
-                    wait = await _counted(self._shared, asked)
+                    waits = await _counted(self._shared, [(_item(rate), name) for rate, name in asked])
             except Exception as error:
                 # Whatever a driver raises: a call is not refused because it cannot be counted.
                 if self._failed_at is None:
@@ -91,24 +126,36 @@ class ClientLimit:
                 if self._failed_at is not None:
                     _log.warning("the shared rate limits are reached again")
                 self._failed_at = None
-                return wait
-        return await _counted(self._here, asked)
+                return self._remembered(waits)
+        return self._remembered(self._here.hit(asked))
+
+    def _remembered(self, waits: dict[str, float]) -> float:
+        """Return the longest wait, and keep each: the windows open no earlier."""
+        now = time.monotonic()
+        for name, wait in waits.items():
+            while len(self._closed) >= _CLOSED:
+                del self._closed[next(iter(self._closed))]
+            self._closed[name] = (now + wait, _limited(wait))
+        return max(waits.values(), default=0.0)
 
 
-async def _counted(limiter: MovingWindowRateLimiter, asked: Sequence[tuple[RateLimitItem, str]]) -> float:
+def _limited(wait: float) -> AAPError:
+    return AAPError("RATE_LIMITED", "Per-client rate limit exceeded.", retry_after_ms=max(1, math.ceil(wait * 1000)))
+
+
+async def _counted(limiter: MovingWindowRateLimiter, asked: Sequence[tuple[RateLimitItem, str]]) -> dict[str, float]:
+    """Count a call under each name, or return the seconds to wait for those that have no room."""
     if len(asked) > 1:
         # Looked at before any is counted, so that a call which one limit refuses is not charged to the other.
-        waits = [await _full(limiter, item, name) for item, name in asked]
-        if any(waits):
-            return max(waits)
+        waits = {
+            name: await _until_free(limiter, item, name) for item, name in asked if not await limiter.test(item, name)
+        }
+        if waits:
+            return waits
     for item, name in asked:
         if not await limiter.hit(item, name):
-            return await _until_free(limiter, item, name)
-    return 0.0
-
-
-async def _full(limiter: MovingWindowRateLimiter, item: RateLimitItem, name: str) -> float:
-    return 0.0 if await limiter.test(item, name) else await _until_free(limiter, item, name)
+            return {name: await _until_free(limiter, item, name)}
+    return {}
 
 
 async def _until_free(limiter: MovingWindowRateLimiter, item: RateLimitItem, name: str) -> float:
@@ -117,8 +164,8 @@ async def _until_free(limiter: MovingWindowRateLimiter, item: RateLimitItem, nam
     return max(window.reset_time - time.time(), 0.001)
 
 
-def _item(requests: int | None, seconds: int) -> RateLimitItem | None:
-    return None if requests is None else RateLimitItemPerSecond(requests, seconds)
+def _item(rate: Rate) -> RateLimitItem:
+    return RateLimitItemPerSecond(rate.requests, int(rate.seconds))
 
 
 def _shared(address: str | None) -> MovingWindowRateLimiter | None:

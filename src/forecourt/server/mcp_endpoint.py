@@ -13,14 +13,16 @@ from forecourt.agent import Caller
 from forecourt.binding import Answer
 from forecourt.binding.mcp import HEADERS, MCPBinding, Place
 from forecourt.errors import AAPError
-from forecourt.server.admission import RESOURCE_METADATA, InsufficientScopeError
+from forecourt.server.admission import RESOURCE_METADATA, InsufficientScopeError, InvalidTokenError
 from forecourt.server.deployment import Deployment
 from forecourt.server.endpoint import (
+    CLOSE,
     BodyRefusedError,
     ClientGoneError,
     Receive,
     Scope,
     Send,
+    address_of,
     internal_error,
     pick,
     read_rest,
@@ -87,7 +89,16 @@ class MCPEndpoint:
         headers = pick(scope["headers"], _READ)
         origin = headers.get(b"origin")
         answer = self._turned_away(headers)
+        if answer is not None:
+            # By a host or an origin: nothing of the request was looked at.
+            self._deployment.observer.answered(scope, "mcp", self._binding.contract.version, None, answer, 0.0)
         let_in = answer is None
+        refusal = self._deployment.refusal(scope) if let_in and scope["method"] == "POST" else None
+        if refusal is not None:
+            try:
+                answer = await self._unserved(refusal, scope, receive, headers)
+            except ClientGoneError:
+                return
         if answer is None and self._admission.is_closed and scope["method"] == "POST":
             began = perf_counter()
             known = await self._identified(scope)
@@ -103,8 +114,14 @@ class MCPEndpoint:
                     body = await self._body(receive)
                 except ClientGoneError:
                     return
-                except BodyRefusedError as refusal:
-                    answer = self._binding.refuse(refusal.status, refusal.reason)
+                except BodyRefusedError as too_much:
+                    answer = self._binding.refuse(too_much.status, too_much.reason)
+                    try:
+                        await self._admission.count(scope["headers"], address_of(scope))
+                    except AAPError as error:
+                        answer = self._later(error)
+                    version = self._binding.contract.version
+                    self._deployment.observer.answered(scope, "mcp", version, None, answer, 0.0)
                 else:
                     answer = await self.answer(body, headers, scope)
         if let_in and origin is not None:
@@ -142,17 +159,37 @@ class MCPEndpoint:
         authorize (MCP, "Authorization"); the call itself is looked at again for what its credential opens.
         """
         try:
-            return await self._admission.identify(scope["headers"], _address(scope), self._caller)
+            return await self._admission.identify(scope["headers"], address_of(scope), self._caller)
         except A2AError as error:
             return self._refused(error, scope, None)
         except AAPError as error:
             if error.code != "RATE_LIMITED":
                 return self._binding.broken(error)
-            answer = self._binding.refuse(429, error.message)
-            seconds = max(1, -(-(error.retry_after_ms or 0) // 1000))
-            return structs.replace(
-                answer, headers=(*answer.headers, (b"retry-after", b"%d" % seconds)), outcome=error.code
-            )
+            return self._later(error)
+
+    def _later(self, error: AAPError) -> Answer:
+        """Return the refusal of what is no call for now, in HTTP's own form."""
+        answer = self._binding.refuse(429, error.message)
+        seconds = max(1, -(-(error.retry_after_ms or 0) // 1000))
+        return structs.replace(answer, headers=(*answer.headers, (b"retry-after", b"%d" % seconds)), outcome=error.code)
+
+    async def _unserved(self, error: AAPError, scope: Scope, receive: Receive, headers: dict[bytes, str]) -> Answer:
+        """Refuse a request for now: a call as a failed call, all else in HTTP's form; a long body is not waited for."""
+        began = perf_counter()
+        message = await receive()
+        if message["type"] != "http.request":
+            raise ClientGoneError
+        if message.get("more_body", False):
+            answer = self._later(error)
+            answer = structs.replace(answer, headers=(*answer.headers, CLOSE))
+        elif len(message["body"]) > self._max_body:
+            answer = self._later(error)
+        else:
+            call = self._binding.read(message["body"], headers)
+            answer = self._later(error) if isinstance(call, Answer) else self._binding.fail(call, error)
+        version = self._binding.contract.version
+        self._deployment.observer.answered(scope, "mcp", version, None, answer, perf_counter() - began)
+        return answer
 
     def _refused(self, error: A2AError, scope: Scope, skill: str | None) -> Answer:
         """Return a refusal of credentials: 401 with a challenge that leads to RFC 9728 metadata, or 403.
@@ -163,11 +200,10 @@ class MCPEndpoint:
         status = 403 if rejection is None else rejection.http_status
         answer = self._binding.refuse(status, error.message)
         lacking = isinstance(error, InsufficientScopeError)
+        word = "insufficient_scope" if lacking else "invalid_token" if isinstance(error, InvalidTokenError) else None
         if status != 401 and not lacking:
             return structs.replace(answer, outcome=error.metric_label)
-        text = self._admission.challenge(
-            self._metadata_url(scope), self._admission.scope(skill), "insufficient_scope" if lacking else None
-        )
+        text = self._admission.challenge(self._metadata_url(scope), self._admission.scope(skill), word)
         challenge = text.encode("ascii")
         return structs.replace(
             answer, headers=(*answer.headers, (b"www-authenticate", challenge)), outcome=error.metric_label
@@ -217,6 +253,10 @@ class MCPEndpoint:
             known = await self._identified(scope)
             if isinstance(known, Answer):
                 return known, None
+            try:
+                await self._admission.count(scope["headers"], address_of(scope))
+            except AAPError as error:
+                return self._later(error), None
             if known.sellers != self._caller.sellers:
                 binding = self._narrowed(known.sellers)
                 call = binding.read(body, headers)
@@ -227,9 +267,9 @@ class MCPEndpoint:
         try:
             caller = self._caller
             if scope is not None and self._admission.is_needed:
-                caller = await self._admission.admit(scope["headers"], _address(scope), caller, skill)
+                caller = await self._admission.admit(scope["headers"], address_of(scope), caller, skill)
             contract = binding.contract
-            reply = await self._deployment.agent.run(contract.read(call.payload), caller)
+            reply = await self._deployment.run(contract.read(call.payload), caller)
             return binding.write(call, *contract.pieces(reply)), skill
         except A2AError as error:
             assert scope is not None
@@ -238,11 +278,6 @@ class MCPEndpoint:
             return binding.fail(call, error), skill
         except Exception as error:
             return binding.fail(call, internal_error(error)), skill
-
-
-def _address(scope: Scope) -> str:
-    client = scope.get("client")
-    return client[0] if client else ""
 
 
 def _readable_by(answer: Answer, origin: str) -> Answer:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -24,8 +24,14 @@ _GAUGES: Final[Mapping[str, tuple[str, str | None]]] = {
     "feeds": ("Scheduled feeds by what their last look found.", "outcome"),
     "oldest_import_seconds": ("Age of the scheduled feed's import that is longest ago.", None),
     "deliveries": ("Deliveries of leads that are not done, by state.", "state"),
+    "connections": ("Connections that are open.", None),
+    "requests_under_way": ("Requests that have come and are not answered yet.", None),
     "limits_outage": ("1 while the shared rate limits cannot be reached.", None),
 }
+
+
+_SUMMED: Final = ("connections", "requests_under_way")
+"""Gauges of which each process has its share."""
 
 
 class Metrics:
@@ -48,13 +54,25 @@ class Metrics:
             buckets=_SECONDS,
             registry=None if shared else self._registry,
         )
+        self._refused = Counter(
+            "forecourt_refused",
+            "What was turned away or closed to keep within bounds, and pages that were not given.",
+            ("reason",),
+            registry=None if shared else self._registry,
+        )
         if shared:
             MultiProcessCollector(self._registry)  # type: ignore[no-untyped-call]
         else:
             ProcessCollector(registry=self._registry)
             PlatformCollector(registry=self._registry)
             GCCollector(registry=self._registry)
-        self._registry.register(_Gauges(read))
+        self._read = read
+        self._summed = {
+            name: Gauge(f"forecourt_{name}", _GAUGES[name][0], registry=None, multiprocess_mode="livesum")
+            for name in (_SUMMED if shared else ())
+        }
+        self._registry.register(_Gauges(read, frozenset(self._summed)))
+        self._words: dict[str, Any] = {}
         self._children: dict[tuple[str, str, str, str], tuple[Any, Any]] = {}
 
     def answered(self, binding: str, contract: str, skill: str, outcome: str, seconds: float) -> None:
@@ -67,23 +85,45 @@ class Metrics:
         found[0].inc()
         found[1].observe(seconds)
 
+    def refused(self, reason: str) -> None:
+        """Count what was turned away; the reason is a word of ours."""
+        found = self._words.get(reason)
+        if found is None:
+            found = self._words[reason] = self._refused.labels(reason)
+        found.inc()
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes count in the same folder: then `refresh` is to be called every now and then."""
+        return bool(self._summed)
+
+    def refresh(self) -> None:
+        """Tell the other processes what holds here, of what is summed over all."""
+        reading = self._read()
+        for name, gauge in self._summed.items():
+            value = reading.get(name)
+            if isinstance(value, float | int):
+                gauge.set(value)
+
     def text(self) -> bytes:
         """Return everything in Prometheus's text form."""
+        self.refresh()
         return generate_latest(self._registry)
 
 
 class _Gauges:
     """What is not counted but looked at when somebody asks."""
 
-    def __init__(self, read: Callable[[], Reading]) -> None:
+    def __init__(self, read: Callable[[], Reading], left_out: frozenset[str]) -> None:
         self._read = read
+        self._left_out = left_out
 
     def collect(self) -> Iterable[Metric]:
         """Yield each gauge that there is a value for."""
         reading = self._read()
         for name, (meaning, label) in _GAUGES.items():
             value = reading.get(name)
-            if value is None:
+            if value is None or name in self._left_out:
                 continue
             family = GaugeMetricFamily(f"forecourt_{name}", meaning, labels=[label] if label else None)
             for word, number in value.items() if isinstance(value, Mapping) else [("", value)]:

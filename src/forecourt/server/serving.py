@@ -2,13 +2,12 @@
 
 import asyncio
 import logging
-import re
 from typing import Any, Final
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from forecourt.server.app import Application
+from forecourt.server.protocol import BoundedProtocol
 
 __all__ = ["DRAIN_SECONDS", "HEADER_SECONDS", "DealerProtocol", "uvicorn_config"]
 
@@ -17,15 +16,9 @@ HEADER_SECONDS: Final = 10.0
 DRAIN_SECONDS: Final = 30
 """How long requests that are under way may take after a signal to stop."""
 
-_UPGRADE: Final = re.compile(rb"(?<=\n)upgrade(?=[ \t]*:)", re.IGNORECASE)
 
-
-class DealerProtocol(HttpToolsProtocol):
-    """HTTP/1.1 as uvicorn speaks it, with two gaps closed.
-
-    A request that offers an upgrade (JDK clients offer h2c with every plain request) is answered as it is, as RFC 9110
-    section 7.8 allows; httptools would throw its body away. And headers that never end are not waited for.
-    """
+class DealerProtocol(BoundedProtocol):
+    """HTTP/1.1 within its bounds; headers that never end, and clients that never read, are not waited for."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request's headers."""
@@ -37,12 +30,6 @@ class DealerProtocol(HttpToolsProtocol):
         """Stop waiting."""
         self._watch.cancel()
         super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        """Read what came, offers of an upgrade made unreadable: a header of equal length that means nothing."""
-        if b"pgrade" in data or b"PGRADE" in data:
-            data = _UPGRADE.sub(b"x-grade", data)
-        super().data_received(data)
 
     def on_message_begin(self) -> None:
         """Begin to wait for this request's headers."""
@@ -57,17 +44,28 @@ class DealerProtocol(HttpToolsProtocol):
     def _look(self) -> None:
         # One timer a connection, looked at now and then, costs less than one a request.
         waited = 0.0 if self._headers_since is None else self.loop.time() - self._headers_since
-        if waited >= HEADER_SECONDS:
+        if self.overdue():
+            self.refused("slow_reader")
+            self.transport.abort()
+            return
+        if waited >= HEADER_SECONDS and not self.transport.is_closing():
+            self.refused("slow_headers")
             self.transport.close()
-        elif not self.transport.is_closing():
-            self._watch = self.loop.call_later(HEADER_SECONDS - waited, self._look)
+        # Until the connection is lost: what is closed may still wait for its client to read.
+        self._watch = self.loop.call_later(
+            HEADER_SECONDS - waited if waited < HEADER_SECONDS else HEADER_SECONDS, self._look
+        )
 
 
 class _NoInterruptions(logging.Filter):
-    """Lets through everything but the ends of requests that a second signal has cut off: they are no faults."""
+    """Lets through everything but ends that are no faults: by a second signal, and by clients that hung up."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, RuntimeError):
+            # What uvloop says of a connection that was reset in this moment; every client could fill the log with it.
+            return "handler is closed" not in str(error)
+        return not isinstance(error, asyncio.CancelledError)
 
 
 _NO_INTERRUPTIONS: Final = _NoInterruptions()
@@ -94,6 +92,7 @@ def uvicorn_config(app: Application, **changes: Any) -> uvicorn.Config:
         "lifespan": "on",
         **changes,
     }
+    app.deployment.connections.fit()
     config = uvicorn.Config(app, **settings)
     logging.getLogger("uvicorn.error").addFilter(_NO_INTERRUPTIONS)
     return config

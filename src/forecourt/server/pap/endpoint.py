@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
+from msgspec import structs
 from personal_agent_protocol.company.store import IssuedSession
 
 from forecourt.agent import Caller
@@ -15,7 +16,16 @@ from forecourt.binding.pap import IDEMPOTENCY_KEY, PAPBinding, refuse
 from forecourt.contract import Skill
 from forecourt.errors import AAPError
 from forecourt.server.deployment import Deployment
-from forecourt.server.endpoint import BodyRefusedError, ClientGoneError, Receive, Scope, Send, internal_error, read_rest
+from forecourt.server.endpoint import (
+    CLOSE,
+    BodyRefusedError,
+    ClientGoneError,
+    Receive,
+    Scope,
+    Send,
+    internal_error,
+    read_rest,
+)
 from forecourt.server.pap.credential import Credentials
 from forecourt.server.pap.retry import RetryKeys
 
@@ -52,21 +62,30 @@ class OperationEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        refusal = self._deployment.refusal(scope, known_only=True)
+        if refusal is not None:
+            # Before the body is read, the credential looked at and its mark made.
+            answered = self._binding.fail(refusal)
+            answered = structs.replace(answered, headers=(*answered.headers, CLOSE))
+            await send_answer(send, answered, scope["method"])
+            self._observe(scope, answered, 0.0)
+            return
         try:
             body = await body_of(receive, self._max_body, self._body_seconds)
         except ClientGoneError:
             return
-        except BodyRefusedError as refusal:
+        except BodyRefusedError as refused:
             began = perf_counter()
-            answered = refuse(413, "request_too_large", refusal.reason)
+            answered = refuse(413, "request_too_large", refused.reason)
         else:
             began = perf_counter()
             answered = await self._answer(scope, body)
         await send_answer(send, answered, scope["method"])
+        self._observe(scope, answered, perf_counter() - began)
+
+    def _observe(self, scope: Scope, answered: Answer, seconds: float) -> None:
         skill = None if self._skill is None else self._skill.id
-        self._deployment.observer.answered(
-            scope, "pap", self._contract.version, skill, answered, perf_counter() - began
-        )
+        self._deployment.observer.answered(scope, "pap", self._contract.version, skill, answered, seconds)
 
     async def _answer(self, scope: Scope, body: bytes) -> Answer:
         if scope["query_string"] and _names_token(scope["query_string"]):
@@ -87,7 +106,9 @@ class OperationEndpoint:
             return refuse(405, "method_not_allowed", "Every operation is a POST.", allow="POST")
         try:
             skill = None if self._skill is None else self._skill.id
-            await self._deployment.admission.limit.check(f"agent:{session.client_id}", skill)
+            client = f"agent:{session.client_id}"
+            self._deployment.admission.remember(headers[b"authorization"].encode("latin-1"), client)
+            await self._deployment.admission.limit.check(client, skill)
             return await self._run(session, headers, body)
         except AAPError as error:
             return self._binding.fail(error)
@@ -114,7 +135,7 @@ class OperationEndpoint:
 
     async def _perform(self, payload: Any) -> Answer:
         contract = self._contract
-        reply = await self._deployment.agent.run(contract.read(payload), self._caller)
+        reply = await self._deployment.run(contract.read(payload), self._caller)
         return self._binding.write(*contract.pieces(reply))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -15,8 +16,9 @@ from forecourt.binding.pap import PAPBinding, refuse
 from forecourt.contract import default_version
 from forecourt.errors import AAPError
 from forecourt.server.config import Config, ConfigError
+from forecourt.server.connections import counted_as
 from forecourt.server.deployment import Deployment
-from forecourt.server.endpoint import BodyRefusedError, ClientGoneError, Receive, Scope, Send
+from forecourt.server.endpoint import BodyRefusedError, ClientGoneError, Receive, Scope, Send, address_of
 from forecourt.server.pap.company import DealerCompany
 from forecourt.server.pap.credential import Credentials
 from forecourt.server.pap.demonstration import prepare
@@ -144,6 +146,7 @@ class PAPSite:
         """Return what hands a form to the package."""
 
         async def handle(scope: Scope, receive: Receive, send: Send) -> None:
+            began = perf_counter()
             try:
                 body = await body_of(receive, _LONGEST_FORM, self._deployment.config.server.body_seconds)
             except ClientGoneError:
@@ -153,6 +156,8 @@ class PAPSite:
             else:
                 answered = await self._answer_form(path, scope, body)
             await send_answer(send, answered, scope["method"])
+            version = self._binding.contract.version
+            self._deployment.observer.answered(scope, "pap", version, None, answered, perf_counter() - began)
 
         return handle
 
@@ -163,9 +168,8 @@ class PAPSite:
         essence = (headers or {}).get(b"content-type", "").partition(";")[0].strip().lower()
         if headers is None or essence != _FORM or not _is_form(body):
             return refuse(400, "invalid_request", f"Send one form ({_FORM}, UTF-8) with each field once.")
-        client = scope.get("client")
         try:
-            await self._deployment.admission.limit.check(client[0] if client else "")
+            await self._deployment.admission.limit.check(counted_as(address_of(scope)))
         except AAPError as error:
             told = self._binding.fail(error)
             wait = dict(told.headers)[b"retry-after"].decode()
