@@ -25,6 +25,7 @@ WITHOUT_A_FILE: Final[Mapping[str, str]] = {
     "catalog/walk.py": "test_agent.py walks stocks that change between pages",
     "catalog/words.py": "catalog/test_index_against_reference.py searches by words",
     "cli/_mistake.py": "cli/test_config.py reads every mistake through it",
+    "cli/_clear.py": "cli/test_config.py has every kind of address in the clear and not",
     "cli/_copy.py": "cli/test_backup.py runs both of its commands",
     "cli/restore.py": "cli/test_backup.py restores what it backs up",
     "cli/_store.py": "cli/test_stock.py and cli/test_keys.py work through it, and meet each of its failures",
