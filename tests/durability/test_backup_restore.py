@@ -100,7 +100,9 @@ def test_what_was_acknowledged_before_a_backup_is_there_after_its_restore(kind: 
             made = forecourt("backup", str(file), "--config", str(config), "--json")
             assert made.returncode == 0, made.stderr
             shoppers.more_than(len(shoppers.receipts))
-            assert forecourt("restore", str(file), "--config", str(config)).returncode == 1
+            refused = forecourt("restore", str(file), "--config", str(config))
+            assert refused.returncode == 1
+            assert ("is using" if kind == "sqlite" else "stop its servers") in refused.stderr
             server.kill()
             for thread in threads:
                 thread.join(PATIENCE)

@@ -5,6 +5,7 @@ import gzip
 import shutil
 import sqlite3
 import stat
+import subprocess
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -13,9 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from tests.store.conftest import DATABASES
 from tests.store.database import Database
 from tests.store.elsewhere import elsewhere
-from tests.store.postgresql_server import unavailable
+from tests.store.postgresql_server import POSTGRESQL, application_name, unavailable
 from tests.store.sample import NOW, booking, lead, listing
 
 from forecourt.store import (
@@ -200,3 +202,51 @@ def test_without_a_database_there_is_nothing_to_back_up(address: str, runner: as
     with pytest.raises((StoreError, BackupError), match="there is no database yet"):
         runner.run(open_store(address).back_up(tmp_path / "x"))
     assert not (tmp_path / "x").exists()
+
+
+# PostgreSQL's own: its programs, and schemas, whose names are part of a backup
+
+
+@pytest.fixture
+def schema(tmp_path: Path) -> Iterator[str]:
+    """The address of an empty schema."""
+    with DATABASES["postgresql"].fresh(tmp_path) as found:
+        needs_programs(found)
+        yield found
+
+
+def dumped(address: str, folder: Path) -> Path:
+    """Return what looks like a backup of whatever is in a schema."""
+    subprocess.run(
+        ["pg_dump", f"--dbname={address}", "-Fc", f"--schema={application_name(address)}", f"--file={folder / 'dump'}"],
+        check=True, timeout=60,
+    )  # fmt: skip
+    (folder / "file").write_bytes(gzip.compress((folder / "dump").read_bytes()))
+    return folder / "file"
+
+
+def test_another_programs_dump_is_refused(schema: str, runner: asyncio.Runner, tmp_path: Path) -> None:
+    POSTGRESQL.execute(schema, "CREATE TABLE lead (lead_id text)")
+    refused(runner, schema, dumped(schema, tmp_path), "was not made by forecourt backup")
+
+
+def test_a_backup_of_a_schema_of_another_name_is_refused(schema: str, runner: asyncio.Runner, tmp_path: Path) -> None:
+    with DATABASES["postgresql"].fresh(tmp_path) as source:
+        store = open_store(source)
+        runner.run(store.open())
+        runner.run(store.close())
+        runner.run(store.back_up(tmp_path / "a.backup"))
+    words = f"is of the schema {application_name(source)}, and the address leads to {application_name(schema)}"
+    refused(runner, schema, tmp_path / "a.backup", words)
+
+
+def test_without_the_programs_it_is_said_where_they_come_from(
+    schema: str, runner: asyncio.Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(schema)
+    runner.run(store.open())
+    runner.run(store.close())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BackupError, match="pg_dump is not installed: it comes with"):
+        runner.run(store.back_up(tmp_path / "a.backup"))
+    assert not (tmp_path / "a.backup").exists()
