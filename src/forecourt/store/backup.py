@@ -12,7 +12,7 @@ from typing import Final
 
 __all__ = ["EPHEMERAL", "Backup", "BackupError", "new_file", "pack", "scratch", "unpack"]
 
-EPHEMERAL: Final = ("access_record", "access_mark", "lease")
+EPHEMERAL: Final = frozenset({"access_record", "access_mark", "lease"})
 """Tables whose rows no backup has: Sessions and what they have used, which must not come to life again, and leases."""
 
 _PIECE: Final = 1 << 20

@@ -23,10 +23,15 @@ def back_up(path: Path, file: Path) -> Backup:
         with existing(path) as connection:
             # Leaves out what was deleted and stood in free pages, as a copy of the pages would not.
             connection.execute("PRAGMA query_only = OFF")
-            connection.execute("VACUUM INTO ?", (str(copy),))
+            try:
+                connection.execute("VACUUM INTO ?", (str(copy),))
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL:
+                    raise BackupError(f"{file.absolute().parent} has no room for the copy") from None
+                raise
         with _opened(copy) as connection:
             connection.execute("PRAGMA secure_delete = ON")
-            for table in EPHEMERAL:
+            for table in EPHEMERAL & _tables(connection):
                 connection.execute(f"DELETE FROM {table}")  # noqa: S608 - names of ours
             connection.execute(f"PRAGMA application_id = {_MARK}")
             told = _checked(connection, "the database")
@@ -84,6 +89,12 @@ def _is_in_use(path: Path) -> bool:
 def _opened(copy: Path) -> Iterator[sqlite3.Connection]:
     with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as connection:
         yield connection
+
+
+def _tables(connection: sqlite3.Connection) -> frozenset[str]:
+    """Return the tables that there are: an older version has fewer."""
+    found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    return frozenset(name for (name,) in found)
 
 
 def _checked(connection: sqlite3.Connection, what: str) -> tuple[int, int, str]:

@@ -36,7 +36,7 @@ def back_up(connect: Callable[[], Connection], address: str, file: Path) -> Back
         told = _told(connection)
         found = connection.execute("SELECT pg_export_snapshot()").fetchone()
         assert found is not None
-        left_out = [f"--exclude-table-data={_quoted(schema)}.{table}" for table in EPHEMERAL]
+        left_out = [f"--exclude-table-data={_quoted(schema)}.{table}" for table in sorted(EPHEMERAL)]
         _run(
             "pg_dump", address, "--format=custom", "--compress=0", "--no-owner", "--no-privileges", "--no-password",
             f"--snapshot={found[0]}", f"--schema={_quoted(schema)}", *left_out, f"--file={copy}",
