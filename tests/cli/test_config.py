@@ -207,7 +207,7 @@ def test_a_good_configuration_is_said_to_be_good(folder: Path) -> None:
     path.write_text(ONE)
     assert run("config", "check", "--config", str(path)).stdout == f"{path}: good; serves 1 seller at 127.0.0.1\n"
     result = run("config", "check", "--config", str(path), "--json")
-    assert json.loads(result.stdout) == {"good": True, "problems": []}
+    assert json.loads(result.stdout) == {"good": True, "problems": [], "warnings": []}
     assert run("config", "check").stdout == "no file: good; serves the demo dealer at 127.0.0.1\n"
 
 
@@ -223,3 +223,30 @@ def test_a_store_address_with_a_password_is_never_printed(folder: Path) -> None:
         path.write_text(f"store = '{store}'\n" + ONE)
         result = run("config", "check", "--config", str(path))
         assert "hunter2" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("server", "words"),
+    [
+        ("public_url = 'http://dealer.example.com'", "server.public_url is not https"),
+        ("public_url = 'http://10.0.0.1:8000/agent'", "server.public_url is not https"),
+        ("public_url = 'http://localhost.example.com'", "server.public_url is not https"),
+        ("host = '0.0.0.0'", "server.public_url is not set"),
+        ("host = '::'", "server.public_url is not set"),
+        ("public_url = 'https://dealer.example.com'\nhost = '0.0.0.0'", ""),
+        ("public_url = 'http://127.8.0.1:8000'", ""),
+        ("public_url = 'http://[::1]:8000'", ""),
+        ("public_url = 'http://LOCALHOST'", ""),
+        ("host = '::1'", ""),
+        ("", ""),
+    ],
+)
+def test_an_address_in_the_clear_is_a_warning_and_no_mistake(tmp_path: Path, server: str, words: str) -> None:
+    (tmp_path / "forecourt.toml").write_text(f"[server]\n{server}\n")
+    arguments = ["config", "check", "--config", str(tmp_path / "forecourt.toml")]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0
+    assert result.stderr.startswith(f"warning: {words}") if words else result.stderr == ""
+    told = json.loads(CliRunner().invoke(main, [*arguments, "--json"]).stdout)
+    assert told["good"] is True
+    assert [each.startswith(words) for each in told["warnings"]] == ([True] if words else [])

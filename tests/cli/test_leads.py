@@ -264,3 +264,60 @@ def test_a_database_that_cannot_be_opened_is_one_line_and_status_1(tmp_path: Pat
     )
     assert result.exit_code == 1
     assert result.stderr.startswith("forecourt: the leads cannot be reached: ")
+
+
+def test_one_lead_is_purged_by_its_id(dealer: Dealer) -> None:
+    first, second = dealer.take(business("Zephyrine")), dealer.take(business("Thaddeus"))
+    assert dealer.run("purge", "--lead", first, "--dry-run").stdout == "personal data of 1 lead would be deleted\n"
+    assert dealer.json("purge", "--lead", first) == {"leads": 1, "proofs": 0, "keys": 0, "dry_run": False}
+    assert dealer.json("show", first)["lead"] is None
+    assert dealer.json("show", second)["lead"] is not None
+    again = dealer.run("purge", "--lead", first, "--lead", "lead_none")
+    assert (again.exit_code, again.stderr) == (1, "forecourt: there is no lead of this id\n")
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("--lead", "x", "--older-than", "1d"), ("--lead", "x", "--dealer", "example"), ("--lead", "")]
+)
+def test_what_is_to_be_purged_is_said_in_one_way(dealer: Dealer, arguments: tuple[str, ...]) -> None:
+    assert dealer.run("purge", *arguments).exit_code == 2
+
+
+def test_the_leads_of_a_shopper_are_found_by_email_and_by_phone(dealer: Dealer) -> None:
+    one = dealer.take(business("Zephyrine"))
+    two = business("Thaddeus", message="Call me.")
+    two["customer"]["phone"] = "+14155550123"
+    other = dealer.take(two)
+    line = dealer.run("find", "--email", "ZEPHYRINE@example.com ").stdout
+    assert line.split("\t")[::3] == [one, "example"]
+    assert "Zephyrine" not in line
+    assert [each["lead_id"] for each in dealer.json("find", "--phone", "(415) 555-0123")] == []
+    assert [each["lead_id"] for each in dealer.json("find", "--phone", "+1 (415) 555-0123")] == [other]
+    dealer.run("purge", "--lead", one)
+    assert dealer.run("find", "--email", "zephyrine@example.com").stdout == "no lead is of this shopper\n"
+    assert dealer.run("find").exit_code == 2
+    assert dealer.run("find", "--email", "").exit_code == 2
+
+
+def test_leads_are_sealed_anew_under_the_newest_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dealer = Dealer(tmp_path, '[leads]\nencryption_key_env = "TEST_LEADS_KEY"\n')
+    new = KEY.replace("MDEy", "MDEz")
+    monkeypatch.setenv("TEST_LEADS_KEY", KEY)
+    lead_id = dealer.take(business("Zephyrine"))
+    monkeypatch.setenv("TEST_LEADS_KEY", f"{new} {KEY}")
+    assert dealer.json("reseal") == {"done": 1, "left": 0, "reasons": []}
+    assert dealer.run("reseal").stdout == "0 leads encrypted again, 0 left\n"
+    monkeypatch.setenv("TEST_LEADS_KEY", new)
+    assert json.loads(dealer.json("show", lead_id)["grant"]) == GRANT
+    assert [each["lead_id"] for each in dealer.json("find", "--email", "zephyrine@example.com")] == [lead_id]
+    # The old key alone opens nothing any more, and says which key is missing.
+    monkeypatch.setenv("TEST_LEADS_KEY", KEY)
+    for command in (["reseal"], ["find", "--phone", "+14155550123"]):
+        closed = dealer.run(*command)
+        assert closed.exit_code == 1
+        assert "is missing" in closed.stderr.splitlines()[-1]
+
+
+def test_without_a_key_there_is_nothing_to_seal_with(dealer: Dealer) -> None:
+    result = dealer.run("reseal")
+    assert (result.exit_code, "leads.encryption_key_env is not set" in result.stderr) == (2, True)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import click
 import pytest
@@ -47,6 +48,42 @@ def test_every_option_of_a_command_is_explained(name: str) -> None:
     command = main.get_command(click.Context(main), name)
     assert command is not None
     assert all(option.help for option in command.params if isinstance(option, click.Option))
+
+
+def taking_text() -> Iterator[tuple[list[str], str]]:
+    """Yield every command, commands of groups too, with each option of it that takes a text or a path."""
+
+    def walk(words: list[str], command: click.Command) -> Iterator[tuple[list[str], str]]:
+        for parameter in command.params:
+            if isinstance(parameter, click.Option) and isinstance(
+                parameter.type, click.Path | click.types.StringParamType
+            ):
+                yield words, parameter.opts[-1]
+        for name, inner in command.commands.items() if isinstance(command, click.Group) else ():
+            yield from walk([*words, name], inner)
+
+    for name in COMMANDS:
+        found = main.get_command(click.Context(main), name)
+        assert found is not None
+        yield from walk([name], found)
+
+
+def test_a_blank_value_is_wrong_usage_everywhere() -> None:
+    tried = list(taking_text())
+    assert (["lead"], "--vin") in tried
+    for words, option in tried:
+        for blank in ("", "  "):
+            result = CliRunner().invoke(main, [*words, option, blank])
+            assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1), (words, option, result.stderr)
+            # A path that must exist says that it does not.
+            assert "must not be blank" in result.stderr or "does not exist" in result.stderr, (words, option)
+
+
+def test_a_blank_argument_is_wrong_usage() -> None:
+    for words in (["keys", "create", ""], ["keys", "create", " "], ["leads", "show", ""], ["import", ""], ["info", ""]):
+        result = CliRunner().invoke(main, words)
+        assert result.exit_code == 2
+        assert "must not be blank; leave it out" in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["--version"]])

@@ -13,6 +13,7 @@ from tests.store.sample import NOW, booking, lead
 from forecourt.store import (
     Booking,
     Delivery,
+    LeadFields,
     LeadRecord,
     LeadTransaction,
     NewDelivery,
@@ -400,3 +401,51 @@ def test_a_leads_snapshot_and_its_appointment_come_back_with_it(store: Store, ru
     for record in (record_of(store, runner, "lead_1"), runner.run(store.leads(None, 1))[0]):
         assert record is not None
         assert (record.snapshot, record.booking, record.purged_at) == (b'{"make":"Honda"}', visit, None)
+
+
+# One lead purged, and what is kept of leads exchanged
+
+
+def test_one_lead_is_purged_whatever_its_age_and_no_other(store: Store, runner: asyncio.Runner) -> None:
+    keep(store, runner, lead("lead_1", key="k"), lead("lead_2"))
+    wanted = Purge(NOW, NOW, NOW + 100 * DAY, lead_id="lead_1")
+    assert runner.run(store.count_purge(wanted)) == Purged(1, 0, 0)
+    assert runner.run(store.purge_leads(wanted)) == Purged(1, 0, 0)
+    assert runner.run(store.purge_leads(wanted)) == runner.run(store.count_purge(wanted)) == Purged(0, 0, 0)
+    first, second = runner.run(store.lead("lead_1")), runner.run(store.lead("lead_2"))
+    assert first is not None
+    assert second is not None
+    assert (first.business, bool(first.purged_at), first.grant) == (b"", True, second.grant)
+    assert (second.business, second.purged_at) == (lead().business, None)
+    # Its key still answers a retry, which must not make the lead anew.
+    assert runner.run(store.recall("scope-1", "k", NOW)) is not None
+
+
+def fields(number: int, business: bytes = b"old:b", grant: bytes = b"old:g") -> LeadFields:
+    return LeadFields(f"lead_{number}", business, grant)
+
+
+def test_what_is_kept_of_leads_is_walked_by_id_and_by_how_it_begins(store: Store, runner: asyncio.Runner) -> None:
+    made = [fields(1), fields(2, b"new:b", b"new:g"), fields(3, b"new:b"), fields(4, b"old:b", b"new:g")]
+    keep(store, runner, *(lead(each.lead_id, business=each.business, grant=each.grant) for each in made))
+    assert runner.run(store.lead_fields("", 3)) == made[:3]
+    assert runner.run(store.lead_fields("lead_3", 3)) == made[3:]
+    assert runner.run(store.lead_fields("", 9, b"new:")) == [made[0], *made[2:]]
+    assert runner.run(store.lead_fields("lead_1", 1, b"new:")) == [made[2]]
+    assert runner.run(store.count_lead_fields(b"new:")) == 3
+    assert runner.run(store.count_lead_fields(b"old:")) == 3
+    runner.run(store.purge_leads(Purge(NOW, NOW, NOW, lead_id="lead_4")))
+    # Of a purged lead the grant alone is there to look at.
+    assert runner.run(store.lead_fields("lead_3", 9, b"new:")) == []
+    assert runner.run(store.lead_fields("lead_3", 9, b"old:")) == [fields(4, b"", b"new:g")]
+
+
+def test_what_is_kept_is_exchanged_where_it_is_as_it_was(store: Store, runner: asyncio.Runner) -> None:
+    keep(store, runner, *(lead(f"lead_{number}", business=b"old:b", grant=b"old:g") for number in (1, 2)))
+    runner.run(store.purge_leads(Purge(NOW, NOW, NOW, lead_id="lead_2")))
+    changes = [(fields(number), fields(number, b"new:b", b"new:g")) for number in (1, 2, 3)]
+    assert runner.run(store.exchange_lead_fields(changes)) == 2
+    assert runner.run(store.exchange_lead_fields(changes)) == 0
+    assert runner.run(store.exchange_lead_fields([])) == 0
+    # What was purged after it was read does not come back.
+    assert runner.run(store.lead_fields("", 9)) == [fields(1, b"new:b", b"new:g"), fields(2, b"", b"new:g")]

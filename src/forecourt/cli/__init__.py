@@ -47,7 +47,27 @@ class _Commands(click.Group):
         if cmd_name not in modules:
             return None
         command: click.Command = importlib.import_module(f"{__name__}.{modules[cmd_name]}").command
+        _refuse_blanks(command)
         return command
+
+
+def _refuse_blanks(command: click.Command) -> None:
+    """Take a blank value of any option or argument for a mistake: a variable of the caller's script that is not set.
+
+    Otherwise a lead goes without its vehicle, and a search without its bound.
+    """
+    for parameter in command.params:
+        if parameter.callback is None:
+            parameter.callback = _not_blank
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        _refuse_blanks(inner)
+
+
+def _not_blank(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    for given in value if isinstance(value, tuple) else (value,):
+        if isinstance(given, str) and not given.strip():
+            raise click.BadParameter("must not be blank; leave it out", context, parameter)
+    return value
 
 
 def _modules() -> dict[str, str]:

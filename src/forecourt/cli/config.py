@@ -29,25 +29,30 @@ def check(config: str | None, as_json: bool) -> None:
     Example:
       forecourt config check --config forecourt.toml
     """
+    from forecourt.cli._clear import in_the_clear
     from forecourt.cli._mistake import located
     from forecourt.server import ConfigError, create_app, load
 
     lines: tuple[str, ...] = ()
-    good = ""
+    good, warning = "", None
     try:
         deployment = create_app(load(config)).deployment
         # Never the store's address: it may hold a password.
         count = len(deployment.sellers)
         sellers = "the demo dealer" if deployment.is_demo else f"{count} seller{'' if count == 1 else 's'}"
+        warning = in_the_clear(deployment.config)
         good = f"{config or 'no file'}: good; serves {sellers} at {deployment.config.server.host}"
     except ConfigError as error:
         lines = located(error, config).lines
     if as_json:
-        click.echo(json.dumps({"good": not lines, "problems": list(lines)}, ensure_ascii=False))
+        told = {"good": not lines, "problems": list(lines), "warnings": [warning] if warning else []}
+        click.echo(json.dumps(told, ensure_ascii=False))
     elif lines:
         # What is wrong is what this command was asked for, and goes where its result goes.
         click.echo("\n".join(lines))
     else:
         click.echo(good)
+    if warning:
+        click.echo(f"warning: {warning}", err=True)
     if lines:
         raise SystemExit(2)

@@ -6,6 +6,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from forecourt.feed import Report
+    from forecourt.lead.seller import Seller
     from forecourt.server.config import Feed
     from forecourt.server.deployment import Deployment
 
@@ -179,16 +181,24 @@ async def _imported(deployment: "Deployment", feed: "Feed", dry_run: bool, allow
                         bar.begin("Importing", source.stat().st_size)
                 else:
                     bar.begin("Importing", None)
-                outcome.report = await import_feed(
-                    deployment.store,
-                    seller,
-                    source,
-                    feed,
-                    deployment.vocabulary,
-                    allow_shrink=allow_shrink,
-                    dry_run=dry_run,
-                    progress=bar.tell,
-                )
+                problem = ""
+                try:
+                    outcome.report = await import_feed(
+                        deployment.store,
+                        seller,
+                        source,
+                        feed,
+                        deployment.vocabulary,
+                        allow_shrink=allow_shrink,
+                        dry_run=dry_run,
+                        progress=bar.tell,
+                    )
+                except FeedError as error:
+                    outcome.report, problem = getattr(error, "report", None), str(error)
+                    raise
+                finally:
+                    if not dry_run and (problem or outcome.report is not None):
+                        await _remember(deployment, seller, feed, name, outcome.report, problem)
         finally:
             await deployment.store.close()
     except FeedRefusedError as error:
@@ -201,6 +211,22 @@ async def _imported(deployment: "Deployment", feed: "Feed", dry_run: bool, allow
     except OSError as error:
         outcome.problem = f"{name} was not imported: {error.strerror}"
     return outcome
+
+
+async def _remember(
+    deployment: "Deployment", seller: "Seller", feed: "Feed", name: str, report: "Report | None", problem: str
+) -> None:
+    """Keep how the import ended, for `forecourt status`."""
+    from forecourt.server.by_hand import keep_by_hand
+    from forecourt.server.importing import rooftop_of
+    from forecourt.store import StoreError
+
+    payload = None if report is None else report.to_payload()
+    with contextlib.suppress(StoreError):
+        await keep_by_hand(
+            deployment.store, seller.dealer_id, rooftop_of(seller, feed), name, datetime.now(UTC),
+            report=payload, problem=problem,
+        )  # fmt: skip
 
 
 async def _source(source: str, folder: Path, bar: "_Bar") -> "Path | IO[bytes]":

@@ -3,12 +3,14 @@
 import json
 import sys
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 if TYPE_CHECKING:
+    from forecourt.lead.reseal import Resealed
     from forecourt.server.deployment import Deployment
     from forecourt.store import Delivery, LeadRecord, StatusChange
 
@@ -230,21 +232,33 @@ def status_(
 
 
 @command.command("purge")
-@click.option("--older-than", metavar="DAYS", required=True, help="Leads that came in longer ago, such as 365d.")
+@click.option("--older-than", metavar="DAYS", help="Leads that came in longer ago, such as 365d.")
+@click.option("--lead", "lead_ids", metavar="ID", multiple=True, help="This lead, whatever its age; may be repeated.")
 @click.option("--dealer", metavar="ID", help="Only this seller's leads.")
 @click.option("--dry-run", is_flag=True, help="Say what would be deleted, and delete nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @_where
 def purge(
-    older_than: str, dealer: str | None, dry_run: bool, as_json: bool, config: str | None, data: str | None
+    older_than: str | None,
+    lead_ids: tuple[str, ...],
+    dealer: str | None,
+    dry_run: bool,
+    as_json: bool,
+    config: str | None,
+    data: str | None,
 ) -> None:
-    """Delete the personal data of old leads; the proof of consent stays for leads.keep_proof_days.
+    """Delete the personal data of old leads, or of one; the proof of consent stays for leads.keep_proof_days.
 
     \b
     Example:
       forecourt leads purge --older-than 365d --dry-run
+      forecourt leads purge --lead lead_01JQ3M8Z6T5W9X2C4V7B1N0K8D
     """
-    days = older_than.removesuffix("d")
+    if (older_than is None) == (not lead_ids):
+        raise click.UsageError("give --older-than with days, or --lead with the id of a lead")
+    if lead_ids and dealer is not None:
+        raise click.UsageError("--dealer is for --older-than")
+    days = "1" if older_than is None else older_than.removesuffix("d")
     if not (days.isascii() and days.isdigit()) or not 1 <= int(days[:9]) <= 36_500:
         raise click.UsageError("--older-than: give days from 1d to 36500d, such as 365d")
 
@@ -253,19 +267,96 @@ def purge(
 
         now = datetime.now(UTC)
         proofs_before = now - timedelta(days=deployment.config.leads.keep_proof_days)
-        wanted = Purge(now - timedelta(days=int(days)), proofs_before, now, _known(deployment, dealer))
+        everything = Purge(now - timedelta(days=int(days)), proofs_before, now, _known(deployment, dealer))
         store = deployment.store
-        done = await (store.count_purge(wanted) if dry_run else store.purge_leads(wanted))
-        return {"leads": done.leads, "proofs": done.proofs, "keys": done.keys}
+        for lead_id in lead_ids:
+            await _record(deployment, lead_id)
+        total = [0, 0, 0]
+        for wanted in [replace(everything, lead_id=lead_id) for lead_id in lead_ids] or [everything]:
+            done = await (store.count_purge(wanted) if dry_run else store.purge_leads(wanted))
+            total = [total[0] + done.leads, total[1] + done.proofs, total[2] + done.keys]
+        return dict(zip(("leads", "proofs", "keys"), total, strict=True))
 
     found = _run(config, data, work)
     if as_json:
         click.echo(json.dumps({**found, "dry_run": dry_run}))
         return
     would = "would be deleted" if dry_run else "deleted"
-    click.echo(f"personal data of {found['leads']} leads {would}")
+    click.echo(f"personal data of {found['leads']} lead{'' if found['leads'] == 1 else 's'} {would}")
+    if lead_ids:
+        return
     click.echo(f"proof of consent of {found['proofs']} leads {would}")
     click.echo(f"{found['keys']} expired idempotency keys {would}")
+
+
+@command.command("find")
+@click.option("--email", help="The shopper's email address.")
+@click.option("--phone", help="The shopper's phone number.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+@_where
+def find(email: str | None, phone: str | None, as_json: bool, config: str | None, data: str | None) -> None:
+    """Find the leads of one shopper, of every seller, by email address or phone number.
+
+    \b
+    Example:
+      forecourt leads find --email sam@example.com
+    """
+    if not email and not phone:
+        raise click.UsageError("give --email or --phone")
+
+    async def work(deployment: "Deployment") -> tuple[list[dict[str, Any]], str]:
+        from forecourt.lead.search import leads_of
+
+        looked = await leads_of(deployment.store, deployment.dispatch().sealer, email, phone)
+        found = []
+        for lead_id in looked.lead_ids:
+            record = await deployment.store.lead(lead_id)
+            if record is not None:
+                found.append({"dealer_id": record.dealer_id, **_summary(record, ())})
+        return found, f"{looked.closed} leads cannot be opened: {looked.reason}" if looked.closed else ""
+
+    found, closed = _run(config, data, work)
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False))
+    elif not found:
+        click.echo("no lead is of this shopper")
+    else:
+        for each in found:
+            row = _row(each)
+            click.echo("\t".join((row["lead"], row["received"], row["status"], each["dealer_id"], row["rooftop"])))
+    if closed:
+        raise click.ClickException(closed)
+
+
+@command.command("reseal")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@_where
+def reseal_(as_json: bool, config: str | None, data: str | None) -> None:
+    """Encrypt again, under the newest key, what an older key or none has encrypted.
+
+    Servers may run meanwhile. Stopped at any moment, it goes on when it is called again.
+
+    \b
+    Example:
+      forecourt leads reseal --config forecourt.toml
+    """
+
+    async def work(deployment: "Deployment") -> "Resealed":
+        from forecourt.lead.reseal import reseal
+
+        sealer = deployment.dispatch().sealer
+        if not sealer.key_ids:
+            raise click.UsageError("leads.encryption_key_env is not set: there is no key to encrypt with")
+        return await reseal(deployment.store, sealer)
+
+    found = _run(config, data, work)
+    if as_json:
+        click.echo(json.dumps({"done": found.done, "left": found.left, "reasons": found.reasons}))
+    else:
+        click.echo(f"{found.done} lead{'' if found.done == 1 else 's'} encrypted again, {found.left} left")
+    if found.left:
+        why = "; ".join(found.reasons) or "a server still encrypts with an older key, or is at work on them"
+        raise click.ClickException(f"not everything is under the newest key: {why}")
 
 
 # What commands share

@@ -72,6 +72,13 @@ class Sealer:
         """The ids of the keys, the one that seals first."""
         return tuple(self._ciphers)
 
+    @property
+    def beginning(self) -> bytes:
+        """What everything begins with that the newest key has sealed. Raises SealError where there is no key."""
+        if self._newest is None:
+            raise SealError("there is no key to seal with")
+        return _PREFIX + self._newest.encode() + b":"
+
     def seal(self, plain: bytes, place: str) -> bytes:
         """Return `plain` encrypted for `place`, which names the row and field that keep it; without keys as it is.
 
@@ -111,7 +118,7 @@ class Sealer:
         """Tell whether a value is as `seal` would make it now: by the newest key, or unsealed where there is none."""
         if self._newest is None:
             return not _FAMILY.match(stored)
-        return stored.startswith(_PREFIX + self._newest.encode() + b":")
+        return stored.startswith(self.beginning)
 
 
 def _id_of(key: bytes) -> str:

@@ -19,6 +19,7 @@ __all__ = ["ClientLimit"]
 
 _PATIENCE_SECONDS: Final = 0.25
 """How long a call waits for the shared count before it is counted here instead."""
+_LONGEST_LOOK: Final = 2.0
 _PAUSE_SECONDS: Final = 1.0
 """How long the shared count is left alone after it failed, so that an outage does not slow every call."""
 _CLOSED: Final = 16_384
@@ -53,6 +54,17 @@ class ClientLimit:
     def outage(self) -> bool:
         """Whether calls are counted by each process for itself because the shared count cannot be reached."""
         return self._failed_at is not None
+
+    async def answers(self) -> bool | None:
+        """Tell whether the shared count can be reached now; None where each process counts for itself."""
+        if self._shared is None:
+            return None
+        try:
+            async with asyncio.timeout(_LONGEST_LOOK):
+                return bool(await self._shared.storage.check())
+        except Exception:
+            # Whatever a driver raises, it is not there.
+            return False
 
     async def close(self) -> None:
         """Let go of the connections."""

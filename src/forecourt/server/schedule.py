@@ -13,8 +13,8 @@ import os
 import random
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -45,6 +45,7 @@ _JITTER: Final = 0.1
 _RETRY_SECONDS: Final = 60.0
 """After what may pass by itself a feed is tried again this soon, then after twice that, up to its `every`."""
 _MOST_DOUBLINGS: Final = 16
+_COUNTS: Final = ("rows", "imported", "added", "changed", "unchanged", "removed", "refused", "left_out", "duplicate")
 
 _log = logging.getLogger("forecourt.feeds")
 
@@ -138,6 +139,11 @@ class FeedSchedule:
         """
         now = datetime.now(UTC)
         return [_detail(scheduled, now) for scheduled in self._feeds]
+
+    def told(self, states: Iterable[FeedState], now: datetime) -> list[dict[str, Any]]:
+        """Return what `details` does, and the counts of the last report, of states that were read from a store."""
+        known = {state.source: state for state in states}
+        return [_detail(replace(each, state=known.get(each.key)), now, _COUNTS) for each in self._feeds]
 
     async def _run(self) -> None:
         while True:
@@ -311,7 +317,7 @@ def _scheduled(sellers: Mapping[str, Seller], feeds: Sequence[Feed], vocabulary:
     return found
 
 
-def _detail(scheduled: _Scheduled, now: datetime) -> dict[str, Any]:
+def _detail(scheduled: _Scheduled, now: datetime, counts: Sequence[str] = ()) -> dict[str, Any]:
     state = scheduled.state
     detail: dict[str, Any] = {
         "source": shown(scheduled.feed.source),
@@ -327,10 +333,8 @@ def _detail(scheduled: _Scheduled, now: datetime) -> dict[str, Any]:
     if state.imported_at is not None:
         detail["imported_at"] = _time(state.imported_at)
         detail["age_seconds"] = max(0, int((now - state.imported_at).total_seconds()))
-    problem = json.loads(state.report or b"{}").get("problem")
-    if problem:
-        detail["problem"] = problem
-    return detail
+    report = json.loads(state.report or b"{}")
+    return detail | {name: report[name] for name in (*counts, "problem") if name in report}
 
 
 def _time(moment: datetime) -> str:

@@ -8,15 +8,18 @@ import pkgutil
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from forecourt.model import VehicleReference
 from forecourt.store.access import AccessRecord, AccessStore, Admission, Mark
+from forecourt.store.backup import Backup, BackupError
 from forecourt.store.outbox import (
     DELIVERED,
     PARKED,
     WAITING,
     Delivery,
+    LeadFields,
     NewDelivery,
     NewStatus,
     Outbox,
@@ -25,6 +28,7 @@ from forecourt.store.outbox import (
     Purged,
     StatusChange,
 )
+from forecourt.store.survey import Backlog, LeadCount, RooftopStock, Survey
 
 __all__ = [
     "DELIVERED",
@@ -36,27 +40,35 @@ __all__ = [
     "AccessRecord",
     "AccessStore",
     "Admission",
+    "Backlog",
+    "Backup",
+    "BackupError",
     "Booking",
     "Delivery",
     "FeedState",
     "InventoryChange",
+    "LeadCount",
+    "LeadFields",
     "LeadRecord",
     "LeadTransaction",
     "Mark",
     "NewDelivery",
     "NewLead",
     "NewStatus",
+    "NoDatabaseError",
     "Outbox",
     "Outcome",
     "PastListing",
     "Purge",
     "Purged",
     "Remembered",
+    "RooftopStock",
     "Secret",
     "StatusChange",
     "Store",
     "StoreError",
     "StoredListing",
+    "Survey",
     "open_store",
 ]
 
@@ -74,6 +86,10 @@ class StoreError(Exception):
 
     Raised for every failure of a driver; the cause is chained and holds no data of a lead.
     """
+
+
+class NoDatabaseError(StoreError):
+    """There is no database where one was to be looked at; the message says where, and holds no password."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +281,27 @@ class Store(Outbox, Protocol):
 
     async def check(self) -> None:
         """Raise StoreError unless the database can be read and written now."""
+        ...
+
+    async def survey(self, starts: Collection[datetime]) -> Survey:
+        """Return what the database holds, with the leads since each of `starts`; the store need not be open.
+
+        Makes, migrates and writes nothing. NoDatabaseError when there is nothing to look at.
+        """
+        ...
+
+    async def back_up(self, file: Path) -> Backup:
+        """Write a copy of the database as of one moment into a new file, checked; the store need not be open.
+
+        Others may go on reading and writing. Raises BackupError, and StoreError when the database fails.
+        """
+        ...
+
+    async def restore(self, file: Path) -> Backup:
+        """Make the database of a backup; the store must not be open, and there must be no database yet.
+
+        The whole of it or nothing is there afterwards. Raises BackupError, and StoreError when the database fails.
+        """
         ...
 
     async def inventory_generation(self) -> int:

@@ -17,6 +17,7 @@ __all__ = [
     "PARKED",
     "WAITING",
     "Delivery",
+    "LeadFields",
     "NewDelivery",
     "NewStatus",
     "Outbox",
@@ -106,12 +107,24 @@ class StatusChange:
 class Purge:
     """What is to be forgotten: the personal data of leads from before `before`, and of leads from before
     `proofs_before` everything. `dealer_id` is whose leads, None everybody's.
+
+    With `lead_id` it is the personal data of that one lead, whatever its age, and nothing else.
     """
 
     before: datetime
     proofs_before: datetime
     now: datetime
     dealer_id: str | None = None
+    lead_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeadFields:
+    """The personal data of a lead as it is kept, sealed or not; a purged one has nothing in `business`."""
+
+    lead_id: str
+    business: bytes = field(repr=False)
+    grant: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +210,24 @@ class Outbox(Protocol):
 
     async def count_purge(self, purge: Purge) -> Purged:
         """Return what `purge_leads` would do."""
+        ...
+
+    async def lead_fields(self, after: str, limit: int, unlike: bytes = b"") -> Sequence[LeadFields]:
+        """Return leads whose ids come after `after`, in the order of their ids, at most `limit`.
+
+        With `unlike` only those of which something that is kept does not begin with it.
+        """
+        ...
+
+    async def count_lead_fields(self, unlike: bytes) -> int:
+        """Return of how many leads something that is kept does not begin with `unlike`."""
+        ...
+
+    async def exchange_lead_fields(self, changes: Sequence[tuple[LeadFields, LeadFields]]) -> int:
+        """Put the latter of each pair in the place of the former, in one transaction; return how many leads changed.
+
+        What is not as the former says, because somebody has purged it meanwhile, stays as it is.
+        """
         ...
 
     async def sweep(self, now: datetime, persons_before: datetime, limit: int) -> int:

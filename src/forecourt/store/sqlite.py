@@ -24,17 +24,21 @@ from forecourt.store import (
     PAST_KEPT,
     RETIRED_KEPT,
     APIKey,
+    Backup,
     FeedState,
     InventoryChange,
     PastListing,
     Secret,
     StoredListing,
     StoreError,
+    Survey,
 )
 from forecourt.store.comparable import digest, identifiers, retired, time_of, time_text
 from forecourt.store.sqlite_access import SQLiteAccess
+from forecourt.store.sqlite_backup import back_up, restore
 from forecourt.store.sqlite_exchange import exchange
 from forecourt.store.sqlite_lead import SQLiteLeads
+from forecourt.store.sqlite_look import survey
 from forecourt.store.statements import migrations, queries
 
 Result = TypeVar("Result")
@@ -293,6 +297,18 @@ class SQLiteStore(SQLiteLeads):
         """Take the write lock and give it back."""
         await self._write(lambda connection: connection.execute(self._sql["generation"]).fetchone())
 
+    async def survey(self, starts: Collection[datetime]) -> Survey:
+        """Look at the file, on a connection of its own."""
+        return await asyncio.to_thread(_asked, lambda: survey(self._path, starts, _feed_state))
+
+    async def back_up(self, file: Path) -> Backup:
+        """Copy the file as of one moment."""
+        return await asyncio.to_thread(_asked, lambda: back_up(self._path, file))
+
+    async def restore(self, file: Path) -> Backup:
+        """Write the file of a copy."""
+        return await asyncio.to_thread(_asked, lambda: restore(file, self._path))
+
     async def inventory_generation(self) -> int:
         """Read the number that every change of the inventory counts up."""
 
@@ -511,6 +527,11 @@ def _store_error(error: sqlite3.Error) -> StoreError:
     wrapped = StoreError(f"the database refused: {getattr(error, 'sqlite_errorname', type(error).__name__)}")
     wrapped.__cause__ = error
     return wrapped
+
+
+def _asked(work: Callable[[], Result]) -> Result:
+    with _wrapped():
+        return work()
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from forecourt.store.outbox import (
     PARKED,
     WAITING,
     Delivery,
+    LeadFields,
     NewDelivery,
     NewStatus,
     Outcome,
@@ -182,16 +183,18 @@ class SQLiteLeads(ABC):
     async def purge_leads(self, purge: Purge) -> Purged:
         """Forget batch by batch; what is deleted is overwritten on the disk, in the file and in its log."""
         values = _purge_values(purge)
+        first = "to_purge" if purge.lead_id is None else "to_purge_one"
 
         def sweep(connection: sqlite3.Connection) -> int:
             return connection.execute(self._sql["sweep_keys"], {**values, "limit": _BATCH}).rowcount
 
         await self._write(lambda connection: connection.execute("PRAGMA secure_delete = ON") and None)
         try:
-            leads = await self._forget("to_purge", _PURGE, values)
-            proofs = await self._forget("proofs_to_purge", _FORGET, values)
-            keys = 0
-            while swept := await self._write(sweep):
+            leads = await self._forget(first, _PURGE, values)
+            proofs = keys = 0
+            if purge.lead_id is None:
+                proofs = await self._forget("proofs_to_purge", _FORGET, values)
+            while purge.lead_id is None and (swept := await self._write(sweep)):
                 keys += swept
         finally:
             await self._write(lambda connection: connection.execute("PRAGMA secure_delete = OFF") and None)
@@ -220,6 +223,8 @@ class SQLiteLeads(ABC):
         values = _purge_values(purge)
 
         def work(connection: sqlite3.Connection) -> Purged:
+            if purge.lead_id is not None:
+                return Purged(len(connection.execute(self._sql["to_purge_one"], values).fetchall()), 0, 0)
             counts = [
                 connection.execute(self._sql[name], given).fetchone()[0]
                 for name, given in (
@@ -231,6 +236,45 @@ class SQLiteLeads(ABC):
             return Purged(*counts)
 
         return await self._read(work)
+
+    # Sealing anew
+
+    async def lead_fields(self, after: str, limit: int, unlike: bytes = b"") -> Sequence[LeadFields]:
+        """Read the next leads."""
+        values = {"after": after, "limit": limit, "beginning": unlike}
+        statement = self._sql["lead_fields_unlike" if unlike else "lead_fields"]
+        return await self._read(lambda connection: [LeadFields(*row) for row in connection.execute(statement, values)])
+
+    async def count_lead_fields(self, unlike: bytes) -> int:
+        """Count them."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            count: int = connection.execute(self._sql["count_fields_unlike"], {"beginning": unlike}).fetchone()[0]
+            return count
+
+        return await self._read(work)
+
+    async def exchange_lead_fields(self, changes: Sequence[tuple[LeadFields, LeadFields]]) -> int:
+        """Write over what is as it was; the room that it leaves is overwritten on the disk, too."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            changed = 0
+            # What a key that leaked has sealed must not stay in free pages of the file.
+            connection.execute("PRAGMA secure_delete = ON")
+            try:
+                for old, new in changes:
+                    values = {"lead_id": old.lead_id, "old": old.business, "new": new.business}
+                    business = connection.execute(self._sql["put_business"], values).rowcount
+                    # A grant is never altered, and its row never updated: it is laid down anew, as it was.
+                    grant = connection.execute(self._sql["take_grant"], {**values, "old": old.grant}).rowcount
+                    if grant:
+                        connection.execute(self._sql["add_grant"], (old.lead_id, new.grant))
+                    changed += bool(business or grant)
+            finally:
+                connection.execute("PRAGMA secure_delete = OFF")
+            return changed
+
+        return await self._write(work)
 
     async def sweep(self, now: datetime, persons_before: datetime, limit: int) -> int:
         """Delete the oldest."""
@@ -310,7 +354,7 @@ def _claimed(delivery: Delivery) -> dict[str, Any]:
 def _purge_values(purge: Purge) -> dict[str, Any]:
     return {
         "before": time_text(purge.before), "proofs_before": time_text(purge.proofs_before),
-        "now": time_text(purge.now), "dealer_id": purge.dealer_id,
+        "now": time_text(purge.now), "dealer_id": purge.dealer_id, "lead_id": purge.lead_id,
     }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from tests.lead.delivery.web_server import ACCEPTED, HOST, WebServer, answer, we
 from forecourt.lead.adf import ADFOptions, check, to_adf
 from forecourt.lead.delivery import DeliveryError, Kind, Parcel, TargetError, open_target
 from forecourt.lead.delivery.event import render_event
-from forecourt.lead.delivery.signature import verify_signature
+from forecourt.lead.delivery.signature import sign, verify_signature
 
 ADF: Final = to_adf(CASES["vehicle"][0], ADFOptions(seven_bit=True))
 SECRET: Final = "a secret of the CRM's own"
@@ -135,6 +135,19 @@ def test_what_is_posted_is_signed(crm: Crm, monkeypatch: pytest.MonkeyPatch, tmp
         assert verify_signature(SECRET, header, posted.body)
         assert not verify_signature(SECRET, header, posted.body + b" ")
         assert abs(int(header.partition(",")[0].removeprefix("t=")) - time.time()) < 60
+
+
+def test_while_a_secret_is_exchanged_both_sign(crm: Crm, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(f"a secret of tomorrow\r\n\n{SECRET}\n")
+    (posted,) = crm.posted(parcel(), secret_file=str(tmp_path / "secret")).posted
+    (header,) = posted.headers["forecourt-signature"]
+    assert header.count("v1=") == 2
+    for secret in ("a secret of tomorrow", SECRET):
+        assert verify_signature(secret, header, posted.body)
+    # Receivers that keep the last of several v1 know the old one still.
+    assert dict(member.split("=") for member in header.split(",")) == dict(
+        member.split("=") for member in sign(SECRET, posted.body, int(header[2:12])).split(",")
+    )
 
 
 def test_the_same_delivery_has_the_same_id_on_every_try(crm: Crm) -> None:
@@ -475,6 +488,7 @@ def test_proxies_of_the_environment_are_passed_over(crm: Crm, monkeypatch: pytes
         ({"allowed_hosts": ["other.example.com"]}, "url: its host is not one of allowed_hosts"),
         ({"allowed_hosts": [".rm.example.com"]}, "url: its host is not one of allowed_hosts"),
         ({"secret_env": "SHORT"}, "secret: must be at least 16 characters long"),
+        ({"secret_env": "MANY"}, "secret: at most 3 lines"),
         ({"secret_env": "ABSENT"}, "secret_env: there is no such variable"),
         ({"content_type": "text/html"}, "content_type: Invalid enum value"),
         ({"ca_file": "/nonexistent"}, "ca_file: is no file of PEM certificates"),
@@ -487,6 +501,7 @@ def test_a_target_that_cannot_work_is_told_by_its_key(
     monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], told: str
 ) -> None:
     monkeypatch.setenv("SHORT", "hush")
+    monkeypatch.setenv("MANY", "\n".join(f"a secret of many, no. {number}" for number in range(4)))
     monkeypatch.delenv("ABSENT", raising=False)
     with pytest.raises(TargetError) as caught:
         open_target({"via": "https", "url": "https://crm.example.com/leads", **more})

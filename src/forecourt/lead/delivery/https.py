@@ -33,6 +33,7 @@ _HOST: Final = re.compile(r"[a-z0-9_.-]+|[0-9a-f:.]+")
 _TARGET: Final = re.compile(r"[!-~]*")
 _ID: Final = re.compile(r"[!-~]{1,200}")
 _SHORTEST_SECRET: Final = 16
+_MOST_SECRETS: Final = 3
 _PORTS: Final = {"https": 443, "http": 80}
 _LATER: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
 _PASSING_REDIRECTS: Final = frozenset({HTTPStatus.FOUND, HTTPStatus.SEE_OTHER, HTTPStatus.TEMPORARY_REDIRECT})
@@ -50,7 +51,8 @@ class HTTPSSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_
     content_type: Literal["application/x-adf+xml", "text/xml"] = "application/x-adf+xml"
     """What ADF is called; events are always application/json."""
     secret_env: str | None = None
-    """The environment variable that holds the secret of the signature; without a secret nothing is signed."""
+    """The environment variable that holds the secret of the signature; without a secret nothing is signed. Several
+    lines are several secrets, all of which sign."""
     secret_file: str | None = None
     """The file that holds the secret of the signature."""
     allowed_hosts: tuple[str, ...] = ()
@@ -78,9 +80,12 @@ class HTTPSTarget:
         self._parts = _read(settings)
         self._host = self._parts.hostname or ""
         self._port = self._parts.port or _PORTS[self._parts.scheme]
-        self._secret = read_secret("secret", settings.secret_env, settings.secret_file)
-        if self._secret is not None and len(self._secret) < _SHORTEST_SECRET:
+        secrets = read_secret("secret", settings.secret_env, settings.secret_file) or ""
+        self._secrets = [line for line in secrets.replace("\r\n", "\n").split("\n") if line]
+        if any(len(secret) < _SHORTEST_SECRET for secret in self._secrets):
             raise TargetError(f"secret: must be at least {_SHORTEST_SECRET} characters long")
+        if len(self._secrets) > _MOST_SECRETS:
+            raise TargetError(f"secret: at most {_MOST_SECRETS} lines, one for each secret that is still in use")
         self._context = _context(settings.ca_file)
         self._client: httpx.AsyncClient | None = None
 
@@ -142,8 +147,9 @@ class HTTPSTarget:
             "Content-Type": self._settings.content_type if parcel.kind == "adf" else "application/json",
             DELIVERY_HEADER: parcel.delivery_id,
         }
-        if self._secret is not None:
-            headers[SIGNATURE_HEADER] = sign(self._secret, parcel.content, int(time.time()))
+        if self._secrets:
+            first, *others = self._secrets
+            headers[SIGNATURE_HEADER] = sign(first, parcel.content, int(time.time()), *others)
         return headers
 
     async def _addresses(self) -> tuple[str, ...]:

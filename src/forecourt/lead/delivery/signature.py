@@ -21,9 +21,12 @@ _LONGEST: Final = 1024
 _TIME: Final = re.compile(r"[0-9]{1,12}", re.ASCII)
 
 
-def sign(secret: str, body: bytes, at: int) -> str:
-    """Return the header for `body`, signed `at` seconds since 1970."""
-    return f"t={at},v1={_digest(secret, body, str(at))}"
+def sign(secret: str, body: bytes, at: int, *others: str) -> str:
+    """Return the header for `body`, signed `at` seconds since 1970.
+
+    While a secret is exchanged, `others` sign too: a receiver may have any of them.
+    """
+    return ",".join([f"t={at}", *(f"v1={_digest(each, body, str(at))}" for each in (secret, *others))])
 
 
 def verify_signature(

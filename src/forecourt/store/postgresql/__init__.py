@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import astuple
 from datetime import datetime, timedelta
 from itertools import count, starmap
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from forecourt.model import VehicleReference
@@ -18,12 +19,14 @@ from forecourt.store import (
     PAST_KEPT,
     RETIRED_KEPT,
     APIKey,
+    Backup,
     FeedState,
     InventoryChange,
     PastListing,
     Secret,
     StoredListing,
     StoreError,
+    Survey,
 )
 from forecourt.store.comparable import digest, identifiers, retired, row
 from forecourt.store.staging import batches
@@ -31,6 +34,8 @@ from forecourt.store.statements import migrations, queries
 
 try:
     from forecourt.store.postgresql.access import PostgreSQLAccess
+    from forecourt.store.postgresql.backup import back_up, restore
+    from forecourt.store.postgresql.look import survey
     from forecourt.store.postgresql.outbox import PostgreSQLLeads
     from forecourt.store.postgresql.session import Connection, Lane, asked, connector, lock_id
 except ModuleNotFoundError as error:
@@ -70,6 +75,7 @@ class PostgreSQLStore(PostgreSQLLeads):
     """The store of many machines."""
 
     def __init__(self, address: str) -> None:
+        self._address = address
         self._connect = connector(address)
         self._sql = queries("postgresql")
         self._lanes: dict[str, Lane] = {}
@@ -106,6 +112,18 @@ class PostgreSQLStore(PostgreSQLLeads):
         return await self._lane(_READS).transact(work, begin)
 
     # Inventory
+
+    async def survey(self, starts: Collection[datetime]) -> Survey:
+        """Look at the schema, on a connection of its own."""
+        return await asyncio.to_thread(asked, lambda: survey(self._connect, starts))
+
+    async def back_up(self, file: Path) -> Backup:
+        """Let pg_dump copy the schema."""
+        return await asyncio.to_thread(asked, lambda: back_up(self._connect, self._address, file))
+
+    async def restore(self, file: Path) -> Backup:
+        """Let pg_restore make the schema's tables."""
+        return await asyncio.to_thread(asked, lambda: restore(self._connect, self._address, file))
 
     async def inventory_generation(self) -> int:
         """Read the number that every change of the inventory counts up."""

@@ -13,6 +13,7 @@ from forecourt.store.outbox import (
     PARKED,
     WAITING,
     Delivery,
+    LeadFields,
     NewDelivery,
     NewStatus,
     Outcome,
@@ -198,6 +199,8 @@ class PostgreSQLLeads(ABC):
         def sweep(connection: Connection) -> int:
             return connection.execute(self._sql["sweep_keys"], {**values, "limit": _BATCH}).rowcount
 
+        if purge.lead_id is not None:
+            return Purged(await self._forget("to_purge_one", _PURGE, values), 0, 0)
         leads = await self._forget("to_purge", _PURGE, values)
         proofs = await self._forget("proofs_to_purge", _FORGET, values)
         keys = 0
@@ -223,6 +226,8 @@ class PostgreSQLLeads(ABC):
         values = _purge_values(purge)
 
         def work(connection: Connection) -> Purged:
+            if purge.lead_id is not None:
+                return Purged(len(connection.execute(self._sql["one_to_purge"], values).fetchall()), 0, 0)
             counts = []
             for name, given in (
                 ("count_to_purge", values),
@@ -234,6 +239,46 @@ class PostgreSQLLeads(ABC):
             return Purged(*counts)
 
         return await self._read(work)
+
+    # Sealing anew
+
+    async def lead_fields(self, after: str, limit: int, unlike: bytes = b"") -> Sequence[LeadFields]:
+        """Read the next leads."""
+        values = {"after": after, "limit": limit, "beginning": unlike}
+        statement = self._sql["lead_fields_unlike" if unlike else "lead_fields"]
+        return await self._read(lambda connection: [LeadFields(*row) for row in connection.execute(statement, values)])
+
+    async def count_lead_fields(self, unlike: bytes) -> int:
+        """Count them."""
+
+        def work(connection: Connection) -> int:
+            found = connection.execute(self._sql["count_fields_unlike"], {"beginning": unlike}).fetchone()
+            return found[0] if found else 0
+
+        return await self._read(work)
+
+    async def exchange_lead_fields(self, changes: Sequence[tuple[LeadFields, LeadFields]]) -> int:
+        """Write over what is as it was, passing over leads that another transaction works on."""
+
+        def work(connection: Connection) -> int:
+            changed = 0
+            held = {
+                lead_id
+                for (lead_id,) in connection.execute(self._sql["hold_leads"], ([old.lead_id for old, _ in changes],))
+            }
+            for old, new in changes:
+                if old.lead_id not in held:
+                    continue
+                values = {"lead_id": old.lead_id, "old": old.business, "new": new.business}
+                business = connection.execute(self._sql["put_business"], values).rowcount
+                # A grant is never altered, and its row never updated: it is laid down anew, as it was.
+                grant = connection.execute(self._sql["take_grant"], {**values, "old": old.grant}).rowcount
+                if grant:
+                    connection.execute(self._sql["add_grant"], (old.lead_id, new.grant))
+                changed += bool(business or grant)
+            return changed
+
+        return await self._write(work)
 
     async def sweep(self, now: datetime, persons_before: datetime, limit: int) -> int:
         """Delete the oldest, but for keys that a lead is just taking over."""
@@ -252,6 +297,7 @@ def _claimed(delivery: Delivery) -> dict[str, Any]:
 def _purge_values(purge: Purge) -> dict[str, Any]:
     return {
         "before": purge.before, "proofs_before": purge.proofs_before, "now": purge.now, "dealer_id": purge.dealer_id,
+        "lead_id": purge.lead_id,
     }  # fmt: skip
 
 

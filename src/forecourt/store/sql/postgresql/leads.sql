@@ -194,3 +194,38 @@ DELETE FROM lead_person WHERE (dealer_id, person_key, received_at, lead_id) IN (
     SELECT dealer_id, person_key, received_at, lead_id FROM lead_person
     WHERE received_at < %(before)s ORDER BY received_at LIMIT %(limit)s
 );
+
+-- name: to_purge_one
+SELECT lead_id FROM lead WHERE lead_id = %(lead_id)s AND purged_at IS NULL FOR UPDATE;
+
+-- name: one_to_purge
+SELECT lead_id FROM lead WHERE lead_id = %(lead_id)s AND purged_at IS NULL;
+
+-- name: add_grant
+INSERT INTO consent_grant VALUES (%s, %s);
+
+-- name: lead_fields
+SELECT lead_id, business, body FROM lead JOIN consent_grant USING (lead_id)
+WHERE lead_id > %(after)s ORDER BY lead_id LIMIT %(limit)s;
+
+-- name: lead_fields_unlike
+SELECT lead_id, business, body FROM lead JOIN consent_grant USING (lead_id)
+WHERE lead_id > %(after)s
+  AND (business <> '' AND substring(business FOR length(%(beginning)s::bytea)) <> %(beginning)s::bytea
+       OR substring(body FOR length(%(beginning)s::bytea)) <> %(beginning)s::bytea)
+ORDER BY lead_id LIMIT %(limit)s;
+
+-- name: count_fields_unlike
+SELECT count(*) FROM lead JOIN consent_grant USING (lead_id)
+WHERE business <> '' AND substring(business FOR length(%(beginning)s::bytea)) <> %(beginning)s::bytea
+   OR substring(body FOR length(%(beginning)s::bytea)) <> %(beginning)s::bytea;
+
+-- name: hold_leads
+-- What another transaction works on is left for the next time, so that nobody waits for one another in a circle.
+SELECT lead_id FROM lead WHERE lead_id = ANY(%s) ORDER BY lead_id FOR UPDATE SKIP LOCKED;
+
+-- name: put_business
+UPDATE lead SET business = %(new)s WHERE lead_id = %(lead_id)s AND business = %(old)s;
+
+-- name: take_grant
+DELETE FROM consent_grant WHERE lead_id = %(lead_id)s AND body = %(old)s;

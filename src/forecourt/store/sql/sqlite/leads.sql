@@ -166,3 +166,28 @@ DELETE FROM lead_person WHERE (dealer_id, person_key, received_at, lead_id) IN (
     SELECT dealer_id, person_key, received_at, lead_id FROM lead_person
     WHERE received_at < :before ORDER BY received_at LIMIT :limit
 );
+
+-- name: to_purge_one
+SELECT lead_id FROM lead WHERE lead_id = :lead_id AND purged_at IS NULL;
+
+-- name: lead_fields
+SELECT lead_id, business, body FROM lead JOIN consent_grant USING (lead_id)
+WHERE lead_id > :after ORDER BY lead_id LIMIT :limit;
+
+-- name: lead_fields_unlike
+SELECT lead_id, business, body FROM lead JOIN consent_grant USING (lead_id)
+WHERE lead_id > :after
+  AND (business <> x'' AND substr(business, 1, length(:beginning)) <> :beginning
+       OR substr(body, 1, length(:beginning)) <> :beginning)
+ORDER BY lead_id LIMIT :limit;
+
+-- name: count_fields_unlike
+SELECT count(*) FROM lead JOIN consent_grant USING (lead_id)
+WHERE business <> x'' AND substr(business, 1, length(:beginning)) <> :beginning
+   OR substr(body, 1, length(:beginning)) <> :beginning;
+
+-- name: put_business
+UPDATE lead SET business = :new WHERE lead_id = :lead_id AND business = :old;
+
+-- name: take_grant
+DELETE FROM consent_grant WHERE lead_id = :lead_id AND body = :old;
