@@ -1,4 +1,4 @@
-"""The unit: systemd finds nothing wrong in it, rates what it could do to the machine, and it fits the server."""
+"""The units: systemd finds nothing wrong in them, rates what they could do to the machine, and they fit the server."""
 
 import configparser
 import os
@@ -18,20 +18,24 @@ from forecourt.cli import main
 from forecourt.server.serving import DRAIN_SECONDS
 
 UNIT: Final = DEPLOY / "forecourt.service"
-EXPOSED: Final = 1.5
+UNITS: Final = sorted(
+    path.name for path in DEPLOY.glob("forecourt*.*") if path.suffix in (".service", ".socket", ".timer")
+)
+EXPOSED: Final = 2.0
 """systemd's figure for what a service could do to its machine, from 0 to 10; it calls up to 2 "OK" and 9.6 "UNSAFE"."""
 _COMMAND: Final = "/srv/forecourt/bin/forecourt"
 
 
 @pytest.fixture
 def analyze(tmp_path: Path) -> list[str]:
-    """The command, or a skip where systemd is not; a unit at its place, with a command that there is."""
+    """The command, or a skip where systemd is not; the units at their place, with a command that there is."""
     command = shutil.which("systemd-analyze")
     if command is None:
         missing("systemd-analyze is not installed")
-    text = UNIT.read_text(encoding="utf-8")
-    assert f"ExecStart={_COMMAND} serve\n" in text
-    (tmp_path / UNIT.name).write_text(text.replace(_COMMAND, sys.executable), encoding="utf-8")
+    for name in UNITS:
+        text = (DEPLOY / name).read_text(encoding="utf-8")
+        assert (_COMMAND in text) == name.endswith(".service")
+        (tmp_path / name).write_text(text.replace(_COMMAND, sys.executable), encoding="utf-8")
     return [str(command)]
 
 
@@ -55,18 +59,18 @@ def section(name: str) -> configparser.SectionProxy:
 
 
 def test_systemd_finds_nothing_wrong(analyze: list[str], tmp_path: Path) -> None:
-    ended = run(analyze, "verify", "--man=no", tmp_path / UNIT.name)
+    ended = run(analyze, "verify", "--man=no", *(tmp_path / name for name in UNITS))
     # What it says of other units of the machine is none of ours.
     assert [line for line in ended.stderr.splitlines() if "forecourt" in line] == []
-    (tmp_path / UNIT.name).write_text(
-        UNIT.read_text(encoding="utf-8").replace("UMask=0077", "UMask=many"), encoding="utf-8"
-    )
+    wrong = UNIT.read_text(encoding="utf-8").replace("UMask=0077", "UMask=many")
+    (tmp_path / UNIT.name).write_text(wrong, encoding="utf-8")
     assert "Failed to parse mode value" in run(analyze, "verify", "--man=no", tmp_path / UNIT.name).stderr
 
 
-def test_systemd_calls_it_safe(analyze: list[str], tmp_path: Path) -> None:
-    ended = run(analyze, "security", "--offline=true", "--no-pager", tmp_path / UNIT.name)
-    found = re.search(r"Overall exposure level for forecourt\.service: ([\d.]+)", ended.stdout)
+@pytest.mark.parametrize("name", [name for name in UNITS if name.endswith(".service")])
+def test_systemd_calls_a_service_safe(name: str, analyze: list[str], tmp_path: Path) -> None:
+    ended = run(analyze, "security", "--offline=true", "--no-pager", tmp_path / name)
+    found = re.search(r"Overall exposure level for forecourt[a-z-]*\.service: ([\d.]+)", ended.stdout)
     assert found is not None, ended.stdout + ended.stderr
     assert float(found[1]) <= EXPOSED
 
