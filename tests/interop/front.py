@@ -32,7 +32,8 @@ DEPLOY: Final = Path(__file__).parents[2] / "deploy"
 NAME: Final = "dealer.localhost"
 """What the deployment is called from outside."""
 _SHIPPED: Final = "agent.dealer.example.com"
-_SECONDS: Final = 30
+_SECONDS: Final = 90
+"""How long a test waits for anything; starting takes two seconds, and much longer where everything else runs, too."""
 _PORT: Final = re.compile(r"^  Listening at .* port (\d+)$", re.MULTILINE)
 
 _SERVE: Final = """
