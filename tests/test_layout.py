@@ -95,6 +95,7 @@ OTHER_SUBJECTS: Final[Mapping[str, str]] = {
 
 FREE: Final[Mapping[str, str]] = {
     "conformance": "cases as data, from the outside",
+    "deploy": "what is shipped beside the package: the image, units and manifests",
     "durability": "crashes, from the outside",
     "interop": "other people's clients",
 }
