@@ -60,6 +60,10 @@ class Server(_Section, frozen=True):
     max_body_bytes: Annotated[int, Meta(ge=1024, le=64 * 1024 * 1024)] = 1024 * 1024
     body_seconds: Annotated[float, Meta(gt=0, le=300)] = 20.0
     """How long a request's body may take to arrive."""
+    workers: Annotated[int, Meta(ge=1, le=64)] = 1
+    """How many processes answer requests, each with the whole catalog in memory; `serve` alone reads it."""
+    drain_seconds: Annotated[float, Meta(ge=0, le=300)] = 0.0
+    """How long connections are still taken after a signal to stop, while `/readyz` says that the server stops."""
 
 
 class Dealer(_Section, frozen=True):

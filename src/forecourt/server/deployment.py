@@ -86,6 +86,8 @@ class Deployment:
         self.admission = Admission(config.access, config.limits, self.store)
         self.observer = Observer(config.log, self._reading)
         self._agent: Agent | None = None
+        self.is_stopping = False
+        """Whether no further requests are wished for; `/readyz` says so, and everything is still answered."""
 
     def _reading(self) -> Reading:
         """Return what the metrics show of this moment; nothing here waits."""

@@ -66,6 +66,8 @@ class _Site:
 
     async def readyz(self, request: Request) -> Response:
         """Say whether requests can be served, and what is in the way."""
+        if self._deployment.is_stopping:
+            return JSONResponse({"status": "unavailable", "reasons": ["the server is stopping"]}, 503)
         try:
             await self._deployment.store.check()
         except StoreError:
