@@ -38,7 +38,7 @@ COMMAND: Final = "from forecourt.cli import main; main()"
 _PEACEFUL: Final = (0, -signal.SIGTERM)
 """Exit statuses after SIGTERM: uvicorn shuts down in order and then lets the signal end the process."""
 
-_START_SECONDS: Final = 30
+_START_SECONDS: Final = 60
 _STOP_SECONDS: Final = 15
 _POLL_SECONDS: Final = 0.05
 _ADDRESS: Final = re.compile(r" at https?://([^:\s]+):(\d+)$", re.MULTILINE)

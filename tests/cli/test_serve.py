@@ -75,6 +75,13 @@ def test_a_port_in_use_is_a_failure_that_names_it(tmp_path: Path) -> None:
     assert line == f"cannot listen at 127.0.0.1 port {port}: Address already in use"
 
 
+def test_a_folder_of_counts_that_cannot_be_made_is_a_failure(tmp_path: Path) -> None:
+    tmp_path.joinpath("file").touch()
+    folder = str(tmp_path / "file" / "counts")
+    line = error_of(serve("--port", "0", "--data", str(tmp_path), PROMETHEUS_MULTIPROC_DIR=folder), 1)
+    assert line == f"PROMETHEUS_MULTIPROC_DIR: {folder} cannot be made: Not a directory"
+
+
 def test_a_host_that_nobody_has_is_a_failure(tmp_path: Path) -> None:
     line = error_of(serve("--host", "no such host", "--port", "0", "--data", str(tmp_path)), 1)
     assert line == "cannot listen at no such host port 0: no such host"

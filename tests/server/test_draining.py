@@ -1,12 +1,18 @@
 """A server that is asked to stop says so, answers what is under way and what still comes, and goes."""
 
+import fcntl
 import json
+import os
 import signal
 import socket
+import subprocess
+import sys
+import termios
 import time
 from pathlib import Path
 from typing import Final
 
+import pytest
 from tests.server.running import Reply, envelope, lead, search
 from tests.server.worker_processes import until
 from tests.server_process import ServerProcess
@@ -39,8 +45,11 @@ def post(payload: object) -> tuple[bytes, bytes]:
     return head.encode(), body
 
 
-def test_while_it_drains_it_says_so_takes_connections_and_lets_each_go_with_its_answer(tmp_path: Path) -> None:
-    server = ServerProcess(tmp_path, config(tmp_path, 5))
+@pytest.mark.parametrize("workers", [(), ("--workers", "1")])
+def test_while_it_drains_it_says_so_takes_connections_and_lets_each_go_with_its_answer(
+    tmp_path: Path, workers: tuple[str, ...]
+) -> None:
+    server = ServerProcess(tmp_path, config(tmp_path, 5), arguments=workers)
     try:
         server.wait()
         with connect(server) as kept, connect(server) as slow:
@@ -82,8 +91,9 @@ def test_what_is_on_its_way_when_the_listening_socket_closes_is_answered(tmp_pat
             head, body = post(lead())
             # In the middle of the headers, where no request is known yet.
             begun.sendall(head[:30])
+            server.signal(signal.SIGHUP)
+            until(lambda: "SIGHUP reloads nothing without --workers" in server.log)
             get(idle, "/healthz")
-            time.sleep(0.2)
             server.signal(signal.SIGTERM)
             # Idle connections go, and do not hold the end up.
             assert idle.recv(1) == b""
@@ -96,13 +106,18 @@ def test_what_is_on_its_way_when_the_listening_socket_closes_is_answered(tmp_pat
         server.stop()
 
 
-def test_hanging_up_without_workers_reloads_nothing_and_ends_nothing(tmp_path: Path) -> None:
-    server = ServerProcess(tmp_path)
-    try:
-        server.wait()
-        server.signal(signal.SIGHUP)
-        until(lambda: "SIGHUP reloads nothing without --workers" in server.log)
-        assert _readiness(server).status == 200
-        assert server.stop() == 0
-    finally:
-        server.stop()
+def test_a_terminal_that_is_closed_ends_the_server_in_peace(tmp_path: Path) -> None:
+    terminal, theirs = os.openpty()
+    command = [sys.executable, "-m", "forecourt.cli", "serve", "--port", "0", "--data", str(tmp_path)]
+    with subprocess.Popen(
+        command,
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    ) as process:
+        os.close(theirs)
+        assert process.stdout is not None
+        assert b"answers AI agents at" in process.stdout.readline()
+        os.close(terminal)
+        assert process.wait(_SECONDS) == 0

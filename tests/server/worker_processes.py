@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.server_process import COMMAND, ServerProcess
+from tests.server_process import ServerProcess
 
 __all__ = ["serving_with_workers", "until", "wait_for_workers", "workers_of"]
 
@@ -43,11 +43,11 @@ def wait_for_workers(server: ServerProcess, count: int, without: Collection[int]
 
 @contextmanager
 def serving_with_workers(
-    folder: Path, count: int, config: Path | None = None, program: str = COMMAND
+    folder: Path, count: int, config: Path | None = None, *, pap: bool = False
 ) -> Iterator[ServerProcess]:
     """Run a server with so many workers until the block ends; all of them serve."""
     arguments = ("--workers", str(count))
-    server = ServerProcess(folder, config, arguments=arguments, program=program)
+    server = ServerProcess(folder, config, pap, arguments)
     try:
         server.wait()
         wait_for_workers(server, count)

@@ -53,6 +53,7 @@ def command(
         app = create_app(settings)
         return app, _tls(settings) if settings.pap.demonstration else {}
 
+    _make_shared_folder()
     try:
         app, tls = read()
     except ConfigError as error:
@@ -74,6 +75,17 @@ def command(
         return Plan(checked.deployment.config, tls, checked.deployment.config.server.workers)
 
     _run_workers(app, tls, listener, at, plan)
+
+
+def _make_shared_folder() -> None:
+    """Make the folder in which processes count together, where the environment names one."""
+    from forecourt.server.metrics import SHARED_FOLDER
+
+    if folder := os.environ.get(SHARED_FOLDER):
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise click.ClickException(f"{SHARED_FOLDER}: {folder} cannot be made: {error.strerror}") from None
 
 
 _PAP_DEV = {"enabled": True, "domain": "dealer.localhost", "demonstration": True}

@@ -18,7 +18,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -327,8 +326,10 @@ class Supervisor:
         server = plan.config.server
         if (server.host, server.port) != self._address:
             _log.warning("a reload keeps the address; start the service anew for another server.host or server.port")
-        for task in list(self._opening):
+        opening = list(self._opening)
+        for task in opening:
             task.cancel()
+        await asyncio.gather(*opening, return_exceptions=True)
         try:
             return await self._follow(plan)
         finally:
@@ -500,9 +501,7 @@ def _counting_folder(config: Config) -> Iterator[str]:
     named = os.environ.get(SHARED_FOLDER)
     with contextlib.ExitStack() as stack:
         try:
-            if named:
-                Path(named).mkdir(parents=True, exist_ok=True)
-            else:
+            if not named:
                 named = stack.enter_context(_temporary(config))
         except OSError as error:
             raise WorkersError(
