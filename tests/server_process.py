@@ -25,20 +25,20 @@ from typing import Final
 
 import pytest
 
-__all__ = ["CONFIGS", "DEMO", "ServerFarm", "ServerProcess", "servers"]
+__all__ = ["COMMAND", "CONFIGS", "DEMO", "ServerFarm", "ServerProcess", "servers"]
 
 DEMO: Final = "demo"
 """The name of the packaged demo dealer, which needs no configuration."""
 
 CONFIGS: Final = Path(__file__).parent / "conformance" / "configs"
 
-_COMMAND: Final = "from forecourt.cli import main; main()"
+COMMAND: Final = "from forecourt.cli import main; main()"
 """What the installed command does, run by the interpreter of the tests."""
 
 _PEACEFUL: Final = (0, -signal.SIGTERM)
 """Exit statuses after SIGTERM: uvicorn shuts down in order and then lets the signal end the process."""
 
-_START_SECONDS: Final = 30
+_START_SECONDS: Final = 60
 _STOP_SECONDS: Final = 15
 _POLL_SECONDS: Final = 0.05
 _ADDRESS: Final = re.compile(r" at https?://([^:\s]+):(\d+)$", re.MULTILINE)
@@ -54,6 +54,10 @@ class ServerProcess:
     """Whether it runs as the demonstration of PAP, over TLS."""
     inside: Sequence[str] = ()
     """The command that runs it somewhere else, in a network namespace for example."""
+    arguments: Sequence[str] = ()
+    """Further arguments of the command."""
+    program: str = COMMAND
+    """What the interpreter is given to run."""
     started_on: date = field(init=False)
     """The UTC day of the start, from which the demo stock counts its dates back."""
     host: str = field(init=False, default="")
@@ -65,7 +69,7 @@ class ServerProcess:
         """Start the process; `wait` returns when it serves."""
         chosen = [] if self.config is None else ["--config", str(self.config)]
         chosen += ["--pap-dev"] if self.pap else []
-        command = [sys.executable, "-c", _COMMAND, "serve", "--port", "0", *chosen]
+        command = [sys.executable, "-c", self.program, "serve", "--port", "0", *chosen, *self.arguments]
         self.started_on = datetime.now(UTC).date()
         with self._output("stdout").open("wb") as out, self._output("stderr").open("wb") as err:
             self._process = subprocess.Popen(
@@ -115,6 +119,14 @@ class ServerProcess:
     def end(self) -> None:
         """Ask the process to end by SIGTERM, as an operator would; `stop` waits for it."""
         self._process.send_signal(signal.SIGTERM)
+
+    def signal(self, number: int) -> None:
+        """Send the process a signal."""
+        self._process.send_signal(number)
+
+    def ended(self, seconds: float) -> int:
+        """Wait for the end of the process and return its exit status."""
+        return self._process.wait(seconds)
 
     def stop(self) -> int:
         """End the process in order and return its exit status; by SIGKILL if it hangs."""

@@ -1,5 +1,6 @@
 """`forecourt serve`: wrong usage is one clear line and status 2; a server that runs says where."""
 
+import os
 import re
 import signal
 import socket
@@ -74,6 +75,13 @@ def test_a_port_in_use_is_a_failure_that_names_it(tmp_path: Path) -> None:
     assert line == f"cannot listen at 127.0.0.1 port {port}: Address already in use"
 
 
+def test_a_folder_of_counts_that_cannot_be_made_is_a_failure(tmp_path: Path) -> None:
+    tmp_path.joinpath("file").touch()
+    folder = str(tmp_path / "file" / "counts")
+    line = error_of(serve("--port", "0", "--data", str(tmp_path), PROMETHEUS_MULTIPROC_DIR=folder), 1)
+    assert line == f"PROMETHEUS_MULTIPROC_DIR: {folder} cannot be made: Not a directory"
+
+
 def test_a_host_that_nobody_has_is_a_failure(tmp_path: Path) -> None:
     line = error_of(serve("--host", "no such host", "--port", "0", "--data", str(tmp_path)), 1)
     assert line == "cannot listen at no such host port 0: no such host"
@@ -90,6 +98,59 @@ def test_a_database_that_is_none_is_a_failure_with_its_reason(tmp_path: Path) ->
     assert "the dealer agent cannot start" in ended.stderr
     assert ended.stderr.splitlines()[-1] == f"forecourt: cannot start with the data in {data}; the reason is above"
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("count", ["0", "65", "many"])
+def test_a_number_of_workers_that_is_none_is_wrong_usage(count: str) -> None:
+    assert "--workers" in error_of(serve("--workers", count), 2)
+
+
+def test_workers_whose_database_is_none_are_told_once(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    data.joinpath("forecourt.db").write_bytes(b"no database at all, but long enough to be looked at" * 20)
+    command = [sys.executable, "-m", "forecourt.cli", "serve", "--port", "0", "--workers", "4", "--data", str(data)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path, check=False)
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    assert ended.stderr.count("the dealer agent cannot start") == 1
+    assert ended.stderr.splitlines()[-1] == f"forecourt: cannot start with the data in {data}; the reason is above"
+
+
+def test_a_service_manager_hands_the_socket_over_and_hears_of_every_turn(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, socket.create_server(("127.0.0.1", 0)) as given:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(60)
+        # As systemd does it: the socket is number 3, and the number of the process is told to itself.
+        program = (
+            f"import os; os.dup2({given.fileno()}, 3); os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1')\n"
+            "from forecourt.cli import main; main()"
+        )
+        command = [sys.executable, "-c", program, "serve", "--workers", "1", "--port", "1", "--data", str(tmp_path)]
+        process = subprocess.Popen(
+            command,
+            pass_fds=[given.fileno()],
+            env={**os.environ, "NOTIFY_SOCKET": str(tmp_path / "notify")},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert manager.recv(1000) == b"READY=1\nSTATUS=1 of 1 workers serve"
+            with socket.create_connection(given.getsockname(), timeout=20) as connection:
+                connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert connection.recv(100).startswith(b"HTTP/1.1 200 OK\r\n")
+            process.send_signal(signal.SIGHUP)
+            assert re.fullmatch(rb"RELOADING=1\nMONOTONIC_USEC=\d+", manager.recv(1000))
+            assert manager.recv(1000) == b"READY=1\nSTATUS=1 of 1 workers serve"
+            process.send_signal(signal.SIGTERM)
+            assert manager.recv(1000) == b"STOPPING=1"
+            said, complaints = process.communicate(timeout=30)
+        finally:
+            process.kill()
+        assert (process.returncode, complaints) == (0, "")
+        assert f"Listening at       127.0.0.1 port {given.getsockname()[1]}\n" in said
+        assert re.search(r"^  Workers +1$", said, re.MULTILINE)
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
@@ -110,8 +171,9 @@ def test_a_server_says_its_addresses_and_where_its_data_is_and_ends_in_peace(tmp
     assert server.log == ""
 
 
-def test_a_second_signal_cuts_requests_off_and_says_so(tmp_path: Path) -> None:
-    server = ServerProcess(tmp_path)
+@pytest.mark.parametrize("workers", [(), ("--workers", "1")])
+def test_a_second_signal_cuts_requests_off_and_says_so(tmp_path: Path, workers: tuple[str, ...]) -> None:
+    server = ServerProcess(tmp_path, arguments=workers)
     server.wait()
     with socket.create_connection((server.host, server.port)) as connection:
         connection.sendall(b"POST /a2a HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import sys
 
 import pytest
@@ -26,6 +27,7 @@ def test_a_record_is_one_object_a_line() -> None:
         "level": "warning",
         "logger": "forecourt.x",
         "message": "two\nlines x",
+        "process": os.getpid(),
         "error_id": "err_1",
         "status": 200,
     }
@@ -54,3 +56,15 @@ def test_only_our_own_records_come_at_lower_levels(capsys: pytest.CaptureFixture
         root.handlers[:], root.level, ours.level = before
         logging.getLogger("forecourt").setLevel(before[2])
     assert [json.loads(line)["message"] for line in capsys.readouterr().err.splitlines()] == ["seen", "warned"]
+
+
+def test_a_process_among_others_names_itself_in_text_too(capsys: pytest.CaptureFixture[str]) -> None:
+    root, ours = logging.getLogger(), logging.getLogger("forecourt")
+    before = root.handlers[:], root.level, ours.level
+    try:
+        configure(Log(), among_others=True)
+        logging.getLogger("forecourt.x").warning("hello")
+    finally:
+        root.handlers[:], root.level, _ = before
+        ours.setLevel(before[2])
+    assert f" WARNING forecourt.x [{os.getpid()}]: hello\n" in capsys.readouterr().err

@@ -9,11 +9,14 @@ if TYPE_CHECKING:
 __all__ = ["in_the_clear"]
 
 
-def in_the_clear(settings: "Config") -> str | None:
-    """Return a warning where the address that agents are told is not https and not this machine's own, else None."""
+def in_the_clear(settings: "Config", host: str | None = None) -> str | None:
+    """Return a warning where the address that agents are told is not https and not this machine's own, else None.
+
+    `host` is where the server listens, if it is not the configuration's.
+    """
     server = settings.server
     if server.public_url is None:
-        if _is_this_machine(server.host):
+        if _is_this_machine(host or server.host):
             return None
         return "server.public_url is not set: cards name whatever address was asked for, without https"
     parts = urlsplit(server.public_url)

@@ -66,6 +66,10 @@ class Server(_Section, frozen=True):
     """How many of them from one address; `trusted_proxies` may have all."""
     max_running: Annotated[int, Meta(ge=1, le=10_000)] = 256
     """How many requests one process works on at a time; as many again wait for a moment, further ones are refused."""
+    workers: Annotated[int, Meta(ge=1, le=64)] = 1
+    """How many processes answer requests, each with the whole catalog in memory; `serve` alone reads it."""
+    drain_seconds: Annotated[float, Meta(ge=0, le=300)] = 0.0
+    """How long connections are still taken after a signal to stop, while `/readyz` says that the server stops."""
 
 
 class Dealer(_Section, frozen=True):

@@ -98,6 +98,8 @@ class Deployment:
         self.room = Room(config.server.max_running, refused)
         self._agent: Agent | None = None
         self._telling: asyncio.Task[None] | None = None
+        self.is_stopping = False
+        """Whether no further requests are wished for; `/readyz` says so, and everything is still answered."""
 
     def _reading(self) -> Reading:
         """Return what the metrics show of this moment; nothing here waits."""

@@ -4,16 +4,19 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
-__all__ = ["CONTENT_TYPE", "Metrics", "Reading"]
+__all__ = ["CONTENT_TYPE", "SHARED_FOLDER", "Metrics", "Reading", "count_as"]
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+SHARED_FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
+"""The environment variable with the folder in which processes count together."""
 
 Reading = Mapping[str, float | Mapping[str, float]]
 """What holds at the moment of the question, by name; a mapping inside is {label: value}."""
@@ -34,13 +37,22 @@ _SUMMED: Final = ("connections", "requests_under_way")
 """Gauges of which each process has its share."""
 
 
+def count_as(name: str) -> None:
+    """Let this process count in the shared folder under a name that no other living process has.
+
+    By default that is its number, and every restart would leave further files to be added up. Under a name that is
+    used again, a process goes on from where the one before it ended.
+    """
+    values.ValueClass = values.MultiProcessValue(lambda: name)  # type: ignore[no-untyped-call]
+
+
 class Metrics:
     """The counts of one process, or of all workers of one machine where the environment names their common folder."""
 
     def __init__(self, read: Callable[[], Reading]) -> None:
         """`read` tells what holds at the moment of a question; it must not wait."""
         self._registry = CollectorRegistry(auto_describe=False)
-        shared = "PROMETHEUS_MULTIPROC_DIR" in os.environ
+        shared = SHARED_FOLDER in os.environ
         self._requests = Counter(
             "forecourt_requests",
             "Requests that were answered.",

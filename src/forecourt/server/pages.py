@@ -19,6 +19,7 @@ from forecourt.server.cards import card
 from forecourt.server.deployment import Deployment
 from forecourt.server.metrics import CONTENT_TYPE
 from forecourt.server.networks import Networks
+from forecourt.server.standing import LIMITS_OUTAGE
 from forecourt.store import StoreError
 
 __all__ = ["pages"]
@@ -70,6 +71,8 @@ class _Site:
 
     async def readyz(self, request: Request) -> Response:
         """Say whether requests can be served, and what is in the way."""
+        if self._deployment.is_stopping:
+            return JSONResponse({"status": "unavailable", "reasons": ["the server is stopping"]}, 503)
         if not await self._store_answers():
             return JSONResponse({"status": "unavailable", "reasons": ["the database does not answer"]}, 503)
         ready: dict[str, object] = {"status": "ok", "listings": len(self._deployment.inventory.catalog())}
@@ -80,7 +83,7 @@ class _Site:
         if self._deployment.courier is not None:
             ready["deliveries"] = self._deployment.courier.details()
         if self._deployment.admission.limit.outage:
-            ready["limits"] = "counted by each process for itself: the shared count cannot be reached"
+            ready["limits"] = LIMITS_OUTAGE
         return JSONResponse(ready)
 
     async def _store_answers(self) -> bool:

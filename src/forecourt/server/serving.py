@@ -41,6 +41,11 @@ class DealerProtocol(BoundedProtocol):
         self._headers_since = None
         super().on_headers_complete()
 
+    def shutdown(self) -> None:
+        """Close the connection when nothing is under way on it; a request whose headers are arriving is."""
+        if self.scope is None or (self.cycle is not None and self.cycle.scope is self.scope):
+            super().shutdown()
+
     def _look(self) -> None:
         # One timer a connection, looked at now and then, costs less than one a request.
         waited = 0.0 if self._headers_since is None else self.loop.time() - self._headers_since
