@@ -109,7 +109,7 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports do what asyncio's do without deriving from them.
         self._transport = cast("asyncio.Transport", transport)
-        self._run.free(self)
+        self._run.opened(self)
 
     def send(self, number: int) -> None:
         """Send a request; the connection is idle."""
@@ -166,6 +166,7 @@ class _Run:
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._idle: list[_Connection] = []
+        self._connections: set[_Connection] = set()
         self._open = 0
         self._opened = 0
         self._waiting: deque[int] = deque()
@@ -190,19 +191,22 @@ class _Run:
                 await self._ended
         except TimeoutError:
             self._gave_up = True
+            self._end()
         ended = self._loop.time()
         busy = time.process_time() - busy
-        for connection in list(self._idle):
-            connection.close()
         for task in self._tasks:
             task.cancel()
+        for connection in list(self._connections):
+            connection.close()
+        while self._connections and self._loop.time() < ended + 1:  # noqa: ASYNC110 - the end, not worth an event
+            await asyncio.sleep(0.001)
         due = self._next
         latencies = self._latencies[:due]
         # What was never answered has waited until now, and would have waited longer.
         open_still = np.isnan(latencies)
         latencies[open_still] = (ended - self._began - np.array(self._times[:due])[open_still]) * 1000
         return Seen(
-            offered=len(self._times) / self._times[-1] if self._times else 0.0,
+            offered=len(self._times) / max(self._times[-1], _TICK_SECONDS) if self._times else 0.0,
             seconds=max(ended - self._began, 1e-9),
             latencies_ms=latencies,
             answered=self._answers,
@@ -249,6 +253,11 @@ class _Run:
         except OSError:
             self._open -= 1
 
+    def opened(self, connection: _Connection) -> None:
+        """Take a new connection."""
+        self._connections.add(connection)
+        self.free(connection)
+
     def free(self, connection: _Connection) -> None:
         """Give a connection that has nothing to do what waits longest."""
         if self._waiting:
@@ -267,7 +276,10 @@ class _Run:
     def lost(self, connection: _Connection, *, answering: bool) -> None:
         """Note that a connection is closed. What it was asked is asked once more, unless the answer had begun."""
         self._open -= 1
+        self._connections.discard(connection)
         number = connection.number
+        if self._ended.done():
+            return
         if number < 0:
             if connection in self._idle:
                 self._idle.remove(connection)
@@ -275,8 +287,7 @@ class _Run:
             self.answered(number, good=False)
         else:
             self._again.add(number)
-            if not self._ended.done():
-                self._dispatch(number)
+            self._dispatch(number)
 
     def _end(self) -> None:
         if not self._ended.done():

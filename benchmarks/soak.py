@@ -10,8 +10,9 @@ under a limit per client, every second one shows one of many API keys, searches 
 stocks that are gone, leads are kept and delivered into a folder. So everything that remembers anything fills up.
 
 Between rounds of requests the system is asked what the process holds, and the process what objects it has. The first
-third warms up. After it, memory that no file stands behind may grow by 8 MiB per 100,000 requests, by a line through all
-samples, and open files and threads by a few in all; the database's log stays under a bound all the time. What grows rightly is not in this memory: leads are on the disk.
+third warms up. After it, memory that no file stands behind may grow by 8 MiB in 100,000 requests, by a line through all
+samples, and open files and threads by a few in all; the database's log stays under a bound all the time. What grows
+rightly is not in this memory: leads are on the disk.
 """
 
 import argparse
