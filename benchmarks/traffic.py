@@ -34,7 +34,7 @@ from typing import Any, Final
 from benchmarks.a2a_search import free_port
 from benchmarks.catalog_speed import questions
 from benchmarks.lead_rate import payload as lead_payload
-from benchmarks.load import http_request, measure
+from benchmarks.load import ADDRESSES, http_request, measure
 from benchmarks.network import (
     LOCAL_POSTGRESQL,
     Network,
@@ -74,7 +74,6 @@ _OF_ONE_SELLER: Final = 0.5
 _POPULAR: Final = 0.5
 """The share of searches that are among the few that everybody asks."""
 _MCP_HEADERS: Final = [("Accept", "application/json, text/event-stream"), ("MCP-Protocol-Version", "2025-11-25")]
-_ADDRESSES: Final = tuple(f"127.0.0.{number}" for number in range(2, 34))
 _MOST_ERRORS: Final = 0.001
 _LEAST_ACHIEVED: Final = 0.97
 
@@ -230,7 +229,7 @@ def _generate(port: int, mix: Mix, rate: float, seconds: float, seed: int, conne
         asyncio.run(pap.start())
     times = arrivals(rate, seconds, seed)
     requests = Requests(mix, seed, pap).make(len(times))
-    return run(port, requests, times, connections=connections, addresses=_ADDRESSES)
+    return run(port, requests, times, connections=connections, addresses=ADDRESSES)
 
 
 class Generator:
