@@ -42,7 +42,7 @@ __all__ = ["Sample", "growth", "settled", "verdicts"]
 HOUR_REQUESTS: Final = 360_000
 _GROWTH_MIB: Final = 8.0
 """How much memory may grow in 100,000 requests once it is warm."""
-_NOISE_MIB: Final = 3.0
+_NOISE_MIB: Final = 8.0
 """What memory goes up and down by without growing: a short run is not blown up to 100,000 requests."""
 _LOG_MIB: Final = 64.0
 _FILES: Final = 4
@@ -189,6 +189,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="about how long, without --hour")
     parser.add_argument("--round", type=float, default=4.0, help="seconds of each round of requests")
     parser.add_argument("--load", type=float, default=0.6, help="the share of its capacity that the server gets")
+    parser.add_argument("--rate", type=float, help="requests a second, instead of a share of the capacity")
     chosen = parser.parse_args()
     with network_of(chosen, MORE) as network:
         keys = asyncio.run(make_keys(network.address, _KEYS))
@@ -198,7 +199,8 @@ def main() -> None:
             imports.start()
             try:
                 with generator(server.port, mix) as source:
-                    rate = chosen.load * capacity(server.port, mix)
+                    source.step(50, 2.0)
+                    rate = chosen.rate or chosen.load * capacity(server.port, mix, 2.0)
                     samples, before, after = _soak(chosen, network, server, source, rate)
             finally:
                 imports.stop()
