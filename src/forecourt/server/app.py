@@ -23,7 +23,7 @@ __all__ = ["Application", "create_app"]
 
 _DEALERS: Final = "/dealers/"
 _SELLERS_AT_HAND: Final = 256
-"""For how many sellers the endpoints are kept, with the lists of tools that they have written: some 60 KiB each."""
+"""For how many sellers the endpoints are kept, with the lists of tools that they have written: up to 160 KiB each."""
 
 _Endpoints = dict[str, A2AEndpoint | MCPEndpoint]
 
