@@ -5,12 +5,18 @@ beforehand, and of an answer it reads the length and the first line. It is bound
 """
 
 import asyncio
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import cycle, islice
 from typing import Final, cast
 
-__all__ = ["Measured", "http_request", "measure"]
+__all__ = ["ADDRESSES", "Measured", "http_request", "measure"]
+
+ADDRESSES: Final = tuple(f"127.0.0.{number}" for number in range(2, 34)) if sys.platform == "linux" else ()
+"""Addresses of this machine that connections come from in turn, as from many clients; none where there is but one."""
 
 _LONGEST_SECONDS: Final = 60.0
 _LENGTH: Final = b"content-length:"
@@ -115,8 +121,8 @@ async def _run(
 
     began = time.perf_counter()
     opened = [
-        (await loop.create_connection(lambda: _Connection(next_request, done), "127.0.0.1", port))[1]
-        for _ in range(connections)
+        (await loop.create_connection(partial(_Connection, next_request, done), "127.0.0.1", port, local_addr=here))[1]
+        for here in islice(cycle([(address, 0) for address in ADDRESSES] or [None]), connections)
     ]
     async with asyncio.timeout(_LONGEST_SECONDS):
         await asyncio.gather(*(connection.closed for connection in opened))

@@ -100,13 +100,13 @@ class Caller:
             claims["ath"] = base64.urlsafe_b64encode(hashlib.sha256(self._token.encode()).digest()).decode().rstrip("=")
         return jwt.encode(claims, self.key, "ES256", headers={"typ": "dpop+jwt", "jwk": self._jwk})
 
-    def headers(self) -> list[tuple[bytes, bytes]]:
+    def headers(self, path: str = _PATH) -> list[tuple[bytes, bytes]]:
         """Return the headers of one call over PAP."""
         return [
             (b"host", DOMAIN.encode()),
             _JSON,
             (b"authorization", f"DPoP {self._token}".encode()),
-            (b"dpop", self.proof(_PATH).encode()),
+            (b"dpop", self.proof(path).encode()),
         ]
 
 

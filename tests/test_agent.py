@@ -563,6 +563,17 @@ def test_no_more_pages_are_remembered_than_the_bound(floor: Floor) -> None:
     assert len(floor.agent._remembered) <= 1024
 
 
+def test_remembered_pages_hold_no_more_of_listings_than_the_bound(floor: Floor) -> None:
+    floor.stock([vehicle("dealer-a", "01", description="x" * 1_000_000)])
+    held = []
+    for number in range(60):
+        floor.search(SearchRequest(Filters(), fingerprint=f"search {number}"))
+        pages = floor.agent._remembered.values()
+        held.append(sum(len(listing) for reply, _ in pages for listing in reply.listings))
+    assert 10_000_000 < max(held) < 18_000_000
+    assert held[-1] < 18_000_000
+
+
 def test_a_vehicle_is_found_by_each_identifier(floor: Floor) -> None:
     for reference in (VehicleReference(" vinb77 "), VehicleReference(vehicle_id="77"), VehicleReference(stock="s77")):
         assert floor.vehicle(reference)["vin"] == "VINB77"

@@ -94,6 +94,7 @@ OTHER_SUBJECTS: Final[Mapping[str, str]] = {
 """Test file -> what it is about, where its name does not say so; "" is the project as a whole."""
 
 FREE: Final[Mapping[str, str]] = {
+    "benchmarks": "what benchmarks compute and decide, beside their measuring",
     "conformance": "cases as data, from the outside",
     "deploy": "what is shipped beside the package: the image, units and manifests",
     "durability": "crashes, from the outside",

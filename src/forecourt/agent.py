@@ -45,7 +45,9 @@ from forecourt.store import PastListing, Store
 __all__ = ["Agent", "Caller"]
 
 _REMEMBERED: Final = 1024
-"""How many first pages are remembered; they hold references to listings, not copies."""
+"""How many first pages are remembered."""
+_REMEMBERED_BYTES: Final = 16 * 1024 * 1024
+"""How much they may hold of listings: of a large stock they are copies, out of the file that it is in."""
 _REMEMBERED_SECONDS: Final = 30.0
 """For how long: a remembered page carries the cursor that it was first given, whose half hour is running."""
 
@@ -117,6 +119,7 @@ class Agent:
         self._now = now
         self._remembered: dict[tuple[Any, ...], tuple[SearchReply, float]] = {}
         self._remembered_of: Catalog | None = None
+        self._remembered_bytes = 0
         self._walks: dict[int, asyncio.Task[Walk | None]] = {}
         self._walks_of: Catalog | None = None
         # Every page with a successor asks for the time; making a datetime of it first costs more than the rest.
@@ -187,14 +190,20 @@ class Agent:
         catalog, now = self._catalog(), self._seconds()
         if not request.fingerprint:
             return self._answered(catalog, request, caller, now)
-        if catalog is not self._remembered_of or len(self._remembered) >= _REMEMBERED:
+        if (
+            catalog is not self._remembered_of
+            or len(self._remembered) >= _REMEMBERED
+            or self._remembered_bytes > _REMEMBERED_BYTES
+        ):
             # A catalog never changes, so an answer from it is right for as long as it is the catalog of the moment.
-            self._remembered, self._remembered_of = {}, catalog
+            self._remembered, self._remembered_of, self._remembered_bytes = {}, catalog, 0
         key = (request.fingerprint, request.skip, request.limit, request.paged_by_cursor, caller)
         known = self._remembered.get(key)
         if known is not None and now < known[1]:
             return known[0]
         reply = self._answered(catalog, request, caller, now)
+        if known is None:
+            self._remembered_bytes += sum(map(len, reply.listings))
         self._remembered[key] = (reply, now + _REMEMBERED_SECONDS)
         return reply
 

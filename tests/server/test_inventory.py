@@ -75,9 +75,11 @@ class Watched(SQLiteStore):
     whole_reads = 0
     failure: Exception | None = None
 
-    async def read_listings(self, take: Callable[[Iterable[StoredListing]], Any]) -> tuple[int, Any]:
-        self.whole_reads += 1
-        return await super().read_listings(take)
+    async def read_listings(
+        self, take: Callable[[Iterable[StoredListing]], Any], dealer_id: str | None = None
+    ) -> tuple[int, Any]:
+        self.whole_reads += dealer_id is None
+        return await super().read_listings(take, dealer_id)
 
     async def changed_listings(
         self, since: int, take: Callable[[Iterable[StoredListing]], Any]

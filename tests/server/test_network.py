@@ -167,3 +167,18 @@ def test_one_dealer_and_several_exclude_each_other(tmp_path: Path) -> None:
     table = profile(tmp_path, "a")
     with pytest.raises(ConfigError, match="not both"):
         create_app(load(None, dealer=table, dealers=[profile(tmp_path, "b")]))
+
+
+def test_more_sellers_than_are_kept_at_hand_answer_each_for_itself(tmp_path: Path) -> None:
+    names = [f"seller-{number:03}" for number in range(300)]
+    dealers = [profile(tmp_path, name) for name in names]
+    with running(tmp_path / "data", dealers=dealers) as agent:
+        for name in [*names, names[0]]:
+            reply = agent.call({"type": "dealer.information.request"}, f"/dealers/{name}/a2a")
+            assert data(reply)["dealer_id"] == name
+        assert agent.app._of_seller.cache_info().currsize == 256
+        kept = agent.app._of_seller.cache_info().misses
+        for stranger in ("seller-300", "nobody", ""):
+            assert agent.post(b"{}", f"/dealers/{stranger}/a2a").status == 404
+        assert agent.get("/dealers/seller-007/.well-known/agent-card.json").status == 200
+        assert agent.app._of_seller.cache_info().misses == kept, "a stranger's or a card's address made endpoints"

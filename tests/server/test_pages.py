@@ -1,6 +1,7 @@
 """What is read with GET: schemas, health, the page for people; and methods that an address does not take."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,22 @@ def test_an_agent_is_ready_once_its_stock_is_there(demo: RunningAgent) -> None:
     assert reply.status == 200
     assert reply.json()["status"] == "ok"
     assert reply.json()["listings"] >= 500
+
+
+def test_readiness_tells_of_thousands_of_feeds_by_their_number_and_of_the_worst_one_by_one(tmp_path: Path) -> None:
+    own = tmp_path / "dealer.json"
+    own.write_text(json.dumps(profile()))
+    names = [f"seller-{number:02}" for number in range(60)]
+    dealers = [{"id": name, "profile": str(own)} for name in names]
+    feeds = [{"source": str(tmp_path / f"{name}.csv"), "dealer": name} for name in names]
+    with running(tmp_path / "data", dealers=dealers, feeds=feeds) as agent:
+        end = time.monotonic() + 20
+        while (ready := agent.get("/readyz").json())["feeds_by_outcome"].get("waiting", 0):
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        assert ready["feeds_by_outcome"] == {"unreachable": 60}
+        assert len(ready["feeds"]) == 50
+        assert {feed["outcome"] for feed in ready["feeds"]} == {"unreachable"}
 
 
 def test_an_agent_without_its_store_is_alive_but_not_ready(tmp_path: Path) -> None:

@@ -52,6 +52,14 @@ def test_listings_come_back_in_the_order_of_their_ids_with_identifiers_as_compar
     assert all(type(row.body) is bytes for row in found)
 
 
+def test_one_sellers_listings_are_read_by_themselves(store: Store, runner: asyncio.Runner) -> None:
+    runner.run(store.replace_listings("dealer-a", None, [listing("2"), listing("1")], NOW))
+    runner.run(store.replace_listings("dealer-b", None, [listing("3", dealer_id="dealer-b")], NOW))
+    generation, found = runner.run(store.read_listings(ids, "dealer-a"))
+    assert (generation, found) == (runner.run(store.inventory_generation()), ["dealer-a/1", "dealer-a/2"])
+    assert runner.run(store.read_listings(ids, "dealer-c"))[1] == []
+
+
 def test_only_what_differs_is_counted_as_changed(store: Store, runner: asyncio.Runner) -> None:
     first = runner.run(store.replace_listings("dealer-a", None, [listing("1"), listing("2"), listing("3")], NOW))
     assert first == InventoryChange(imported=3, changed=0, unchanged=0, removed=0)

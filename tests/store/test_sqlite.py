@@ -18,6 +18,7 @@ from tests.store.sample import NOW, lead, listing, take_once
 from forecourt.store import LeadTransaction, Purge, Store, StoreError, open_store
 from forecourt.store import sqlite as module
 from forecourt.store.sqlite import SQLiteStore, migrate
+from forecourt.store.statements import queries
 
 NOBODY = 65534
 
@@ -335,3 +336,16 @@ def test_what_is_purged_is_in_no_file_of_the_database_any_more(
     day = timedelta(days=1)
     assert runner.run(store.purge_leads(Purge(NOW + day, NOW - day, NOW))).leads == 50
     assert not holds_it()
+
+
+def test_one_sellers_stock_is_found_without_a_look_at_that_of_others(path: Path, store: Store) -> None:
+    sql = queries("sqlite")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TEMP TABLE leaving (listing_id TEXT PRIMARY KEY)")
+        connection.execute("CREATE TEMP TABLE newest (listing_id TEXT PRIMARY KEY)")
+        values = {"dealer_id": "dealer-a", "rooftop": None, "limit": 5}
+        for name in ("listings_of_dealer", "stock_of_dealer", "find_leaving"):
+            plan = " ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql[name]}", values))
+            assert "SEARCH listing USING COVERING INDEX listing_by_seller" in plan or (
+                "SEARCH listing USING INDEX listing_by_seller" in plan
+            ), plan

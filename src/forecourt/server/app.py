@@ -3,6 +3,7 @@
 import gc
 import logging
 from collections.abc import MutableMapping
+from functools import lru_cache
 from typing import Any, Final
 
 from starlette.types import ASGIApp
@@ -23,6 +24,8 @@ from forecourt.server.pap import pap_site
 __all__ = ["Application", "create_app"]
 
 _DEALERS: Final = "/dealers/"
+_SELLERS_AT_HAND: Final = 256
+"""For how many sellers the endpoints are kept, with the lists of tools that they have written: up to 160 KiB each."""
 
 _NOT_GIVEN: Final = {404: "not_found", 405: "wrong_method"}
 _PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -42,26 +45,41 @@ class Application:
         self._bindings = {version: A2ABinding(contract) for version, contract in deployment.contracts.items()}
         self._toolboxes = {version: Toolbox(contract) for version, contract in deployment.contracts.items()}
         self._origins = Origins(deployment.config, deployment.hosts)
-        self._endpoints = self._tree("", Caller())
-        self._hosted: dict[bytes, _Endpoints] = {}
-        for dealer_id in deployment.sellers:
-            self._endpoints |= self._tree(f"{_DEALERS}{dealer_id}", Caller(dealer_id, (dealer_id,)))
-        for host, dealer_id in deployment.hosts.items():
-            self._hosted[host.encode()] = self._tree("", Caller(dealer_id, (dealer_id,)))
+        self._endpoints = self._tree(Caller())
+        self._hosts = {host.encode(): dealer_id for host, dealer_id in deployment.hosts.items()}
+        # A network has thousands of sellers, and a process is asked for a few of them in any minute.
+        self._of_seller = lru_cache(maxsize=_SELLERS_AT_HAND)(self._seller_tree)
 
-    def _tree(self, prefix: str, caller: Caller) -> "_Endpoints":
-        """Return the endpoints below a path, all for the same sellers."""
+    def _seller_tree(self, dealer_id: str) -> "_Endpoints":
+        return self._tree(Caller(dealer_id, (dealer_id,)))
+
+    def _tree(self, caller: Caller) -> "_Endpoints":
+        """Return the endpoints for the same sellers, by what follows the address of those sellers."""
         endpoints: _Endpoints = {
-            f"{prefix}/v{version}/a2a": A2AEndpoint(self.deployment, binding, caller)
+            f"/v{version}/a2a": A2AEndpoint(self.deployment, binding, caller)
             for version, binding in self._bindings.items()
         }
         place = place_of(self.deployment, caller)
         for version, toolbox in self._toolboxes.items():
             binding = MCPBinding(toolbox, place)
-            endpoints[f"{prefix}/v{version}/mcp"] = MCPEndpoint(self.deployment, binding, caller, self._origins)
+            endpoints[f"/v{version}/mcp"] = MCPEndpoint(self.deployment, binding, caller, self._origins)
         for protocol in ("a2a", "mcp"):
-            endpoints[f"{prefix}/{protocol}"] = endpoints[f"{prefix}/v{default_version()}/{protocol}"]
+            endpoints[f"/{protocol}"] = endpoints[f"/v{default_version()}/{protocol}"]
         return endpoints
+
+    def _endpoint(self, scope: Scope) -> "A2AEndpoint | MCPEndpoint | None":
+        """Return the endpoint at the address that a request is for, None where there is none."""
+        path: str = scope["path"]
+        if self._hosts and (hosted := self._hosts.get(_host(scope))) is not None:
+            # At a host name of one seller's there is that seller alone.
+            return self._of_seller(hosted).get(path)
+        endpoint = self._endpoints.get(path)
+        if endpoint is None and path.startswith(_DEALERS):
+            dealer_id, slash, rest = path[len(_DEALERS) :].partition("/")
+            # Only what may be an endpoint makes a seller's: their cards and pages are asked for far more widely.
+            if f"/{rest}" in self._endpoints and slash and dealer_id in self.deployment.sellers:
+                return self._of_seller(dealer_id)[f"/{rest}"]
+        return endpoint
 
     def mcp_endpoint(self, version: str) -> MCPEndpoint | None:
         """Return the MCP endpoint of the whole deployment under one contract, None when there is no such contract."""
@@ -71,8 +89,7 @@ class Application:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or live through one lifespan."""
         if scope["type"] == "http":
-            endpoints = self._hosted.get(_host(scope), self._endpoints) if self._hosted else self._endpoints
-            endpoint = endpoints.get(scope["path"])
+            endpoint = self._endpoint(scope)
             if endpoint is not None and (scope["method"] == "POST" or isinstance(endpoint, MCPEndpoint)):
                 await endpoint(scope, receive, send)
                 return

@@ -325,7 +325,7 @@ def _name(sellers: Collection[Seller]) -> str:
 def _sellers(config: Config) -> Iterable[Seller]:
     if config.dealer is not None and config.dealers:
         raise ConfigError("use [dealer] for one seller or [[dealers]] for several, not both", "dealer")
-    ids = [dealer.id for dealer in config.all_dealers]
+    ids: set[str] = set()
     wrong: list[ConfigProblem] = []
     chosen: list[tuple[str, dict[str, Any]]] = []
     for number, dealer in enumerate(config.all_dealers):
@@ -333,8 +333,9 @@ def _sellers(config: Config) -> Iterable[Seller]:
         if not _DEALER_ID.fullmatch(dealer.id):
             text = "use letters, digits, '-', '_' and '.', since it is part of addresses"
             wrong.append(ConfigProblem((*key, "id"), text))
-        elif dealer.id in ids[:number]:
+        elif dealer.id in ids:
             wrong.append(ConfigProblem((*key, "id"), f"{dealer.id} is used twice"))
+        ids.add(dealer.id)
         try:
             chosen.append((dealer.id, _profile(dealer.profile, *key, "profile")))
         except ConfigError as error:

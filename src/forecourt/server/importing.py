@@ -188,9 +188,7 @@ async def import_feed(
             before_storing()
 
     async def work() -> None:
-        _, known = await store.read_listings(
-            lambda rows: KeptBodies(row.body for row in rows if row.dealer_id == seller.dealer_id)
-        )
+        _, known = await store.read_listings(lambda rows: KeptBodies(row.body for row in rows), seller.dealer_id)
         listings = _listings(seller.dealer_id, _read(source, options, known, report, tell))
         with contextlib.suppress(_Rehearsed), contextlib.closing(listings):
             await store.replace_listings(seller.dealer_id, scope, listings, options.now, check)

@@ -1,6 +1,7 @@
 """MCP over HTTP: one POST, one JSON answer, nothing remembered in between; as plain ASGI."""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from time import perf_counter
 from typing import Final
@@ -61,11 +62,12 @@ _PREFLIGHT: Final = Answer(
 
 def place_of(deployment: Deployment, caller: Caller) -> Place:
     """Return what an endpoint for these sellers says of itself."""
-    sellers = {
-        dealer_id: str(seller.profile["name"])
-        for dealer_id, seller in deployment.sellers.items()
-        if caller.sellers is None or dealer_id in caller.sellers
-    }
+    served: Iterable[str] = deployment.sellers
+    if caller.sellers is not None:
+        asked = frozenset(caller.sellers)
+        # In the configuration's order; of one there is no order, and no need to look through thousands.
+        served = (each for each in (served if len(asked) > 1 else asked) if each in asked)
+    sellers = {each: str(deployment.sellers[each].profile["name"]) for each in served if each in deployment.sellers}
     whole = caller.sellers is None
     name = deployment.name if whole else ", ".join(sellers.values())
     return Place(name, sellers, deployment.vocabulary.label, __version__)

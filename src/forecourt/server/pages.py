@@ -4,9 +4,11 @@ import asyncio
 import hashlib
 import html
 import json
+import math
 import re
-from collections.abc import Mapping
-from typing import Final
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -29,6 +31,9 @@ _CARD_SECONDS: Final = 300
 _SCHEMA_SECONDS: Final = 86_400
 _CHECK_SECONDS: Final = 2.0
 """How long /readyz waits for the database: one that is gone without a word must not keep a balancer waiting."""
+_FEEDS_SHOWN: Final = 50
+"""How many feeds `/readyz` tells of one by one: it is asked for every few seconds, and a network has thousands."""
+_GOOD: Final = frozenset({"imported", "unchanged", "waiting"})
 
 
 def pages(deployment: Deployment) -> Starlette:
@@ -79,7 +84,9 @@ class _Site:
         feeds = self._deployment.schedule.details()
         if feeds:
             # A feed that fails is shown and never fatal: the last good inventory goes on serving.
-            ready["feeds"] = feeds
+            ready["feeds"] = feeds if len(feeds) <= _FEEDS_SHOWN else _worst(feeds)
+            if len(feeds) > _FEEDS_SHOWN:
+                ready["feeds_by_outcome"] = Counter(str(feed["outcome"]) for feed in feeds)
         if self._deployment.courier is not None:
             ready["deliveries"] = self._deployment.courier.details()
         if self._deployment.admission.limit.outage:
@@ -192,6 +199,12 @@ class _Site:
             scheme = request.url.scheme if public_url is None else public_url.partition(":")[0]
             return f"{scheme}://{request.url.netloc}"
         return public_url
+
+
+def _worst(feeds: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the feeds that somebody should look at, the one longest without an import first, and no more than fit."""
+    bad = [feed for feed in feeds if feed["outcome"] not in _GOOD]
+    return sorted(bad, key=lambda feed: -feed.get("age_seconds", math.inf))[:_FEEDS_SHOWN]
 
 
 def _host(request: Request) -> str:

@@ -329,9 +329,12 @@ class Store(Outbox, Protocol):
         """Remember listings as once known without ever having held them."""
         ...
 
-    async def read_listings(self, take: Callable[[Iterable[StoredListing]], Result]) -> tuple[int, Result]:
-        """Give `take` every listing, ordered by listing id, as of one generation; return that and what it made.
+    async def read_listings(
+        self, take: Callable[[Iterable[StoredListing]], Result], dealer_id: str | None = None
+    ) -> tuple[int, Result]:
+        """Give `take` every listing, of one seller unless that is None, ordered by listing id, as of one generation.
 
+        Return the generation and what `take` made. What other sellers have costs one seller's reading next to nothing.
         `take` runs outside of the event loop and must use up the iterable before it returns.
         """
         ...

@@ -318,14 +318,18 @@ class SQLiteStore(SQLiteLeads):
 
         return await self._read(work)
 
-    async def read_listings(self, take: Callable[[Iterable[StoredListing]], Result]) -> tuple[int, Result]:
+    async def read_listings(
+        self, take: Callable[[Iterable[StoredListing]], Result], dealer_id: str | None = None
+    ) -> tuple[int, Result]:
         """Read generation and listings in one read transaction, so that they belong together."""
+        listings = self._sql["listings" if dealer_id is None else "listings_of_dealer"]
+        values = {} if dealer_id is None else {"dealer_id": dealer_id}
 
         def work(connection: sqlite3.Connection) -> tuple[int, Result]:
             connection.execute("BEGIN")
             try:
                 generation: int = connection.execute(self._sql["generation"]).fetchone()[0]
-                return generation, take(starmap(StoredListing, connection.execute(self._sql["listings"])))
+                return generation, take(starmap(StoredListing, connection.execute(listings, values)))
             finally:
                 connection.execute("ROLLBACK")
 
@@ -387,12 +391,12 @@ class SQLiteStore(SQLiteLeads):
         return await self._read(lambda connection: [*map(_feed_state, connection.execute(self._sql["feed_states"]))])
 
     async def has_departed(self, dealer_ids: Collection[str], reference: VehicleReference) -> bool:
-        """Look the identifiers up one by one, the most specific first."""
+        """Look the identifiers up one by one, the most specific first; each for all sellers at once."""
+        sellers = json.dumps(list(dealer_ids))
 
         def work(connection: sqlite3.Connection) -> bool:
             return any(
-                connection.execute(self._sql["has_departed"], (dealer_id, kind, value)).fetchone()
-                for dealer_id in dealer_ids
+                connection.execute(self._sql["has_departed"], (sellers, kind, value)).fetchone()
                 for kind, value in identifiers(reference)
             )
 

@@ -1,6 +1,7 @@
 """Everything that PAP adds to a deployment's addresses: discovery, tokens, the operations and their description."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
@@ -39,6 +40,9 @@ _LONGEST_FORM: Final = 64 * 1024
 _FIELDS: Final = 32
 _FORM: Final = "application/x-www-form-urlencoded"
 _API: Final = "/api/"
+_DEALERS: Final = "/dealers/"
+_SELLERS_AT_HAND: Final = 64
+"""For how many sellers the operations and their description are kept."""
 _DESCRIPTION: Final = "/api/openapi.json"
 
 
@@ -76,10 +80,12 @@ class PAPSite:
             "/oauth/revoke": self._oauth("/oauth/revoke"),
             **self._tree("", caller),
         }
-        if hosted is None:
-            for dealer_id in deployment.sellers:
-                self._handlers |= self._tree(f"/dealers/{dealer_id}", Caller(dealer_id, (dealer_id,)))
+        self._serves_all = hosted is None
+        self._of_seller = lru_cache(maxsize=_SELLERS_AT_HAND)(self._seller_tree)
         self._root_caller = caller
+
+    def _seller_tree(self, dealer_id: str) -> dict[str, Handler]:
+        return self._tree(f"{_DEALERS}{dealer_id}", Caller(dealer_id, (dealer_id,)))
 
     def _tree(self, prefix: str, caller: Caller) -> dict[str, Handler]:
         handlers: dict[str, Handler] = {
@@ -113,6 +119,10 @@ class PAPSite:
         handler = self._handlers.get(path)
         if handler is not None:
             return handler
+        if self._serves_all and path.startswith(_DEALERS):
+            dealer_id, _, rest = path[len(_DEALERS) :].partition("/")
+            if f"/{rest}".startswith(_API) and dealer_id in self._deployment.sellers:
+                return self._of_seller(dealer_id).get(path)
         if path.startswith(_API):
             # A skill that is not implemented; whoever asks must show who they are all the same.
             return self._operation(path, "", self._root_caller)

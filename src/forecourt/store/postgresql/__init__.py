@@ -202,8 +202,12 @@ class PostgreSQLStore(PostgreSQLLeads):
 
         await self._write(work)
 
-    async def read_listings(self, take: Callable[[Iterable[StoredListing]], Result]) -> tuple[int, Result]:
+    async def read_listings(
+        self, take: Callable[[Iterable[StoredListing]], Result], dealer_id: str | None = None
+    ) -> tuple[int, Result]:
         """Read generation and listings from one snapshot, so that they belong together."""
+        listings = self._sql["listings" if dealer_id is None else "listings_of_dealer"]
+        values = None if dealer_id is None else {"dealer_id": dealer_id}
 
         def work(connection: Connection) -> tuple[int, Result]:
             # Between two batches and after the last one it is `take` that works, for as long as it needs.
@@ -211,7 +215,7 @@ class PostgreSQLStore(PostgreSQLLeads):
             generation = self._generation(connection)
             with connection.cursor("listings", binary=True) as cursor:
                 cursor.itersize = _BATCH
-                cursor.execute(self._sql["listings"])
+                cursor.execute(listings, values)
                 return generation, take(starmap(StoredListing, cursor))
 
         return await self._read(work, _SNAPSHOT)

@@ -48,6 +48,10 @@ SET history_from = greatest(history_from, (SELECT coalesce(max(until_generation)
 -- name: listings
 SELECT listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body, generation FROM listing ORDER BY listing_id;
 
+-- name: listings_of_dealer
+SELECT listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body, generation FROM listing
+WHERE dealer_id = %(dealer_id)s ORDER BY listing_id;
+
 -- name: stock
 SELECT listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body, generation FROM listing
 ORDER BY listing_id LIMIT %(limit)s;

@@ -8,6 +8,10 @@ UPDATE inventory SET generation = generation + 1;
 SELECT listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body, generation
 FROM listing CROSS JOIN edition USING (edition) ORDER BY listing_id;
 
+-- name: listings_of_dealer
+SELECT listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body, generation
+FROM listing CROSS JOIN edition USING (edition) WHERE dealer_id = :dealer_id ORDER BY listing_id;
+
 -- name: stock
 SELECT listing_id, dealer_id, rooftop, vin, vehicle_id, stock, body, generation
 FROM listing CROSS JOIN edition USING (edition) ORDER BY listing_id LIMIT :limit;
@@ -49,7 +53,7 @@ LIMIT :limit;
 INSERT OR REPLACE INTO departed (dealer_id, kind, value, left_at) VALUES (?, ?, ?, ?);
 
 -- name: has_departed
-SELECT 1 FROM departed WHERE dealer_id = ? AND kind = ? AND value = ?;
+SELECT 1 FROM departed WHERE dealer_id IN (SELECT value FROM json_each(?)) AND kind = ? AND departed.value = ?;
 
 -- name: secrets
 SELECT key_id, value, made_at FROM secret WHERE purpose = ? ORDER BY made_at DESC, key_id DESC;
