@@ -52,12 +52,12 @@ class ServerProcess:
     config: Path | None = None
     pap: bool = False
     """Whether it runs as the demonstration of PAP, over TLS."""
-    inside: Sequence[str] = ()
-    """The command that runs it somewhere else, in a network namespace for example."""
     arguments: Sequence[str] = ()
     """Further arguments of the command."""
     program: str = COMMAND
     """What the interpreter is given to run."""
+    inside: Sequence[str] = ()
+    """The command that runs it somewhere else, in a network namespace for example."""
     started_on: date = field(init=False)
     """The UTC day of the start, from which the demo stock counts its dates back."""
     host: str = field(init=False, default="")

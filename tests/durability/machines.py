@@ -121,7 +121,7 @@ class Machines:
     def _begin(self, number: int) -> ServerProcess:
         folder = self.folder / str(number)
         folder.mkdir(exist_ok=True)
-        return ServerProcess(folder, self.config, self.pap, self.inside[number])
+        return ServerProcess(folder, self.config, self.pap, inside=self.inside[number])
 
     def share(self, source: Path) -> None:
         """Give every machine a copy of a folder, in its data."""

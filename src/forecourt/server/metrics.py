@@ -7,11 +7,11 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.gc_collector import GCCollector
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
-__all__ = ["CONTENT_TYPE", "SHARED_FOLDER", "Metrics", "Reading", "count_as"]
+__all__ = ["CONTENT_TYPE", "SHARED_FOLDER", "Metrics", "Reading", "count_as", "count_no_more"]
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -44,6 +44,11 @@ def count_as(name: str) -> None:
     used again, a process goes on from where the one before it ended.
     """
     values.ValueClass = values.MultiProcessValue(lambda: name)  # type: ignore[no-untyped-call]
+
+
+def count_no_more(name: str, folder: str) -> None:
+    """Take what a process that has ended told of its moment out of the folder; what it has counted stays."""
+    mark_process_dead(name, folder)  # type: ignore[no-untyped-call]
 
 
 class Metrics:

@@ -25,7 +25,7 @@ import msgspec
 from forecourt.server import service_manager
 from forecourt.server.config import Config, ConfigError
 from forecourt.server.draining import Hangup
-from forecourt.server.metrics import SHARED_FOLDER
+from forecourt.server.metrics import SHARED_FOLDER, count_no_more
 from forecourt.server.serving import DRAIN_SECONDS
 from forecourt.server.worker import ASKED, BEAT, READY, Drain, Order, write_order
 
@@ -372,7 +372,7 @@ class Supervisor:
         except OSError as error:
             _log.error("no process can be started: %s", error.strerror)
             return None
-        order = Order(config=plan.config, tls=plan.tls, counts_as=f"{os.getpid()}-{worker.number}")
+        order = Order(config=plan.config, tls=plan.tls, counts_as=_counts_as(worker))
         with contextlib.suppress(OSError):
             worker.saying.write(write_order(order))
             await worker.saying.drain()
@@ -442,6 +442,7 @@ class Supervisor:
             worker.kill()
             await worker.process.wait()
         worker.saying.close()
+        count_no_more(_counts_as(worker), self._environment[SHARED_FOLDER])
         self._workers.discard(worker)
         self._numbers.discard(worker.number)
         worker.ended.set()
@@ -493,6 +494,11 @@ def _environment(folder: str) -> dict[str, str]:
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     environment[SHARED_FOLDER] = folder
     return environment
+
+
+def _counts_as(worker: _Worker) -> str:
+    """Return the name under which a worker counts: the next one with its number goes on where it ended."""
+    return f"{os.getpid()}-{worker.number}"
 
 
 @contextlib.contextmanager
