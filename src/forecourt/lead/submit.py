@@ -9,12 +9,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final
+
+import msgspec
 
 from forecourt.errors import CODES, AAPError, Problem
 from forecourt.identifier import sortable_id
 from forecourt.lead.calendar import AppointmentStatus, Decision, decide
-from forecourt.lead.fingerprint import fingerprint
+from forecourt.lead.fingerprint import fingerprint, is_plain
 from forecourt.lead.hours import DEPARTMENTS, OpeningHours, hosts
 from forecourt.lead.identity import person_keys, vehicle_key
 from forecourt.lead.moment import format_time
@@ -31,8 +34,13 @@ KEY_LIFETIME: Final = timedelta(days=30)
 TWIN_WINDOW: Final = timedelta(hours=24)
 """Within what time an equivalent submission without a key is the same lead."""
 
+_SCOPES: Final = 1024
+"""For how many sellers and callers the scope of their keys is remembered."""
+
 _E164: Final = re.compile(r"^\+[1-9]\d{1,14}$", re.ASCII)
 _TIMES_SHOWN: Final = "%A, %B {day} at {hour}:%M %p"
+
+_encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +54,12 @@ class Stock:
 
 def key_scope(seller: Seller, caller: str | None) -> str:
     """Return what a key is unique in: the seller and, where callers are known, the caller; never a session."""
-    return json.dumps([seller.dealer_id, caller])
+    return _scope_text(seller.dealer_id, caller)
+
+
+@lru_cache(_SCOPES)
+def _scope_text(dealer_id: str, caller: str | None) -> str:
+    return json.dumps([dealer_id, caller])
 
 
 async def replay(store: Store, seller: Seller, request: LeadRequest, caller: str | None, now: datetime) -> bytes | None:
@@ -101,6 +114,9 @@ class _Submission:
         self.persons = person_keys(request.customer, seller.dealer_id)
         self.vehicle = _subject(request, stock)
         self.rooftop = self._rooftop()
+        # What is plain is written alike by both.
+        write = _encode if is_plain(request.business) else _json
+        self.business, self.grant = write(request.business), write(request.consent)
 
     def take(self, transaction: LeadTransaction) -> bytes:
         """Recognise, decide, keep. Runs inside the store's transaction."""
@@ -138,8 +154,8 @@ class _Submission:
                 caller=self.caller,
                 person_keys=self.persons,
                 vehicle_key=self.vehicle,
-                business=seal(_json(self.request.business), at_business),
-                grant=seal(_json(self.request.consent), at_grant),
+                business=seal(self.business, at_business),
+                grant=seal(self.grant, at_grant),
                 receipt=receipt,
                 booking=booking,
                 scope=self.scope if keyed else None,
@@ -223,7 +239,7 @@ class _Submission:
         phone = next((entry["value"] for entry in rooftop.get("phones", ()) if _E164.match(entry["value"])), None)
         if phone is not None:
             data["dealer"]["phone"] = phone
-        return _json({"data": data, "message": self._message(booking, decision)})
+        return _encode({"data": data, "message": self._message(booking, decision)})
 
     def _message(self, booking: Booking | None, decision: Decision | None) -> str:
         """Return a note for the shopper. It names times and the rooftop, and nothing that the shopper sent."""
@@ -258,7 +274,7 @@ def _as_duplicate(receipt: bytes) -> bytes:
     first: dict[str, Any] = json.loads(receipt)
     first["data"]["status"] = "duplicate"
     first["message"] = "This enquiry was received before; it is kept once."
-    return _json(first)
+    return _encode(first)
 
 
 def _spoken(moment: datetime, hours: OpeningHours) -> str:
@@ -268,4 +284,5 @@ def _spoken(moment: datetime, hours: OpeningHours) -> str:
 
 
 def _json(value: Mapping[str, Any]) -> bytes:
+    """Return compact JSON with the members as they came, and every number as the standard library spells it."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
