@@ -108,14 +108,15 @@ def _serve(config: str, port: int, commits: Any, covered: Any) -> None:
     from forecourt.server.serving import uvicorn_config
     from forecourt.store import sqlite
 
-    commit: Any = sqlite._commit_together
+    writer: Any = sqlite
+    commit = writer.commit_together
 
-    def counted(connection: sqlite3.Connection, works: Sequence[Callable[[sqlite3.Connection], Any]]) -> list[Any]:
+    def counted(connection: sqlite3.Connection, sql: dict[str, str], works: Sequence[Any]) -> list[Any]:
         commits.value += 1
         covered.value += len(works)
-        return list(commit(connection, works))
+        return list(commit(connection, sql, works))
 
-    sqlite._commit_together = counted
+    writer.commit_together = counted
     uvicorn.Server(uvicorn_config(create_app(load(config)), host="127.0.0.1", port=port)).run()
 
 
@@ -203,7 +204,7 @@ class _Collector:
     def add(self, lead: NewLead) -> None:
         self.leads.append(lead)
 
-    async def decide_lead(self, work: Callable[[Any], Any]) -> Any:
+    async def decide_lead(self, work: Callable[[Any], Any], foreseen: object) -> Any:  # noqa: ARG002
         return work(self)
 
 
@@ -220,15 +221,15 @@ def rows() -> Iterator[NewLead]:
         yield replace(lead, lead_id=f"lead_{mark}", key=f"key-{mark}", person_keys=persons)
 
 
-def bare_sqlite(address: str, seconds: float, group: float) -> float:
-    """Insert in one loop, committing after so many leads on average."""
-    from forecourt.store.sqlite import SQLiteStore
-    from forecourt.store.sqlite_lead import _SQLiteLeadTransaction
+def bare_sqlite(address: str, seconds: float, group: float, by_row: bool = False) -> float:
+    """Insert in one loop, committing after so many leads on average: those of a commit together, or row `by_row`."""
+    from forecourt.store.sqlite import _STATEMENTS, SQLiteStore
+    from forecourt.store.sqlite_group import insert_leads
     from forecourt.store.statements import queries
 
-    connection = SQLiteStore(address)._connect()
+    connection = SQLiteStore(address)._connect(_STATEMENTS)
     assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
-    add = _SQLiteLeadTransaction(connection, queries("sqlite")).add
+    sql = queries("sqlite")
     leads = list(itertools.islice(rows(), int(30_000 * seconds)))
     written = 0
     begun = time.perf_counter()
@@ -237,8 +238,11 @@ def bare_sqlite(address: str, seconds: float, group: float) -> float:
         if time.perf_counter() >= begun + seconds or until > len(leads):
             break
         connection.execute("BEGIN IMMEDIATE")
-        for lead in leads[written:until]:
-            add(lead)
+        if by_row:
+            for lead in leads[written:until]:
+                insert_leads(connection, sql, [lead])
+        else:
+            insert_leads(connection, sql, leads[written:until])
         connection.execute("COMMIT")
         written = until
     rate = written / (time.perf_counter() - begun)

@@ -58,7 +58,6 @@ WITHOUT_A_FILE: Final[Mapping[str, str]] = {
     "store/postgresql/outbox.py": "store/test_outbox.py runs one body of tests over every store",
     "store/sqlite_lead.py": "store/test_leads.py and test_outbox.py run one body of tests over every store",
     "store/postgresql/session.py": "store/ runs one body of tests over every store",
-    "store/comparable.py": "store/ runs one body of tests over every store, which compares identifiers by it",
 }
 """Module with code -> why it has no test file of its own, and where it is tested."""
 

@@ -6,7 +6,7 @@ the outcome".
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -24,7 +24,7 @@ from forecourt.lead.moment import format_time
 from forecourt.lead.outbox import Dispatch, sealed_places, snapshot
 from forecourt.lead.seller import Seller
 from forecourt.model import LeadRequest
-from forecourt.store import Booking, LeadTransaction, NewLead, Store
+from forecourt.store import Booking, Foreseen, LeadTransaction, NewDelivery, NewLead, Store
 
 __all__ = ["KEY_LIFETIME", "TWIN_WINDOW", "Stock", "replay", "submit"]
 
@@ -88,8 +88,11 @@ async def submit(
     """
     dispatch = dispatch or Dispatch()
     submission = _Submission(seller, request, stock, caller, now, dispatch)
-    receipt = await store.decide_lead(submission.take)
-    dispatch.wake()
+    key = request.idempotency_key
+    foreseen = Foreseen(submission.scope, key, now) if key is not None else None
+    receipt = await store.decide_lead(submission.take, foreseen)
+    if submission.deliveries:
+        dispatch.wake()
     return receipt
 
 
@@ -117,6 +120,7 @@ class _Submission:
         # What is plain is written alike by both.
         write = _encode if is_plain(request.business) else _json
         self.business, self.grant = write(request.business), write(request.consent)
+        self.deliveries: Sequence[NewDelivery] = ()
 
     def take(self, transaction: LeadTransaction) -> bytes:
         """Recognise, decide, keep. Runs inside the store's transaction."""
@@ -144,6 +148,7 @@ class _Submission:
         keyed = self.request.idempotency_key is not None
         at_business, at_grant = sealed_places(lead_id)
         seal = self.dispatch.sealer.seal
+        self.deliveries = self.dispatch.of_lead(self.seller.dealer_id, lead_id, self.rooftop, booking, self.now)
         transaction.add(
             NewLead(
                 lead_id=lead_id,
@@ -163,7 +168,7 @@ class _Submission:
                 fingerprint=self.fingerprint,
                 expires_at=self.now + KEY_LIFETIME if keyed else None,
                 snapshot=self.snapshot,
-                deliveries=self.dispatch.of_lead(self.seller.dealer_id, lead_id, self.rooftop, booking, self.now),
+                deliveries=self.deliveries,
             )
         )
         return receipt

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -16,12 +16,49 @@ HEADER_SECONDS: Final = 10.0
 """How long a request's headers may take to arrive before the connection is closed."""
 DRAIN_SECONDS: Final = 30
 """How long requests that are under way may take after a signal to stop."""
+_MUCH: Final = 16_384
+_PIECES: Final = 16
+"""How long a piece of an answer is that is not held back, and how many shorter ones are."""
 
 _UPGRADE: Final = re.compile(rb"(?<=\n)upgrade(?=[ \t]*:)", re.IGNORECASE)
 
 
+class _JoinedWrites:
+    """A transport that sends what is written within one turn of the event loop together.
+
+    uvicorn writes the head of an answer and its body one after the other, and each would be a call of the system that
+    wakes the client. Everything but writing is the transport's own.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._held: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send `data` at the next turn of the loop, with what is written until then; at once when that is much."""
+        if not self._held:
+            self._loop.call_soon(self._send)
+        self._held.append(data)
+        if len(data) >= _MUCH or len(self._held) >= _PIECES:
+            self._send()
+
+    def _send(self) -> None:
+        held, self._held = self._held, []
+        if held and not self._transport.is_closing():
+            self._transport.write(b"".join(held))
+
+    def close(self) -> None:
+        """Send what was written, then close."""
+        self._send()
+        self._transport.close()
+
+
 class DealerProtocol(HttpToolsProtocol):
-    """HTTP/1.1 as uvicorn speaks it, with two gaps closed.
+    """HTTP/1.1 as uvicorn speaks it, with two gaps closed, and in fewer pieces.
 
     A request that offers an upgrade (JDK clients offer h2c with every plain request) is answered as it is, as RFC 9110
     section 7.8 allows; httptools would throw its body away. And headers that never end are not waited for.
@@ -29,7 +66,7 @@ class DealerProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request's headers."""
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", _JoinedWrites(transport, self.loop)))
         self._headers_since: float | None = self.loop.time()
         self._watch = self.loop.call_later(HEADER_SECONDS, self._look)
 

@@ -1,8 +1,8 @@
 """One file, any number of processes on one machine: SQLite in WAL mode, every commit on the disk before it counts.
 
-All writing goes through one thread, which takes what has queued up and commits it together: each piece of work has
-its own savepoint, so that one failing leaves the others whole, and the answers are given only after the one commit
-that covers them all. Reading has connections of its own and never waits for writing.
+All writing goes through one thread, which takes what has queued up and commits it together: one piece of work failing
+leaves the others whole (`sqlite_group`), and the answers are given only after the one commit that covers them all.
+Reading has connections of its own and never waits for writing.
 """
 
 import asyncio
@@ -34,6 +34,7 @@ from forecourt.store import (
 from forecourt.store.comparable import digest, identifiers, retired, time_of, time_text
 from forecourt.store.sqlite_access import SQLiteAccess
 from forecourt.store.sqlite_exchange import exchange
+from forecourt.store.sqlite_group import Failure, LeadWork, Work, commit_together, store_error
 from forecourt.store.sqlite_lead import SQLiteLeads
 from forecourt.store.statements import migrations, queries
 
@@ -48,6 +49,8 @@ _GATHERINGS: Final = 6
 """How long under load, and how often at the most, the writer waits for more work before it begins."""
 _QUEUE: Final = 4096
 """How many pieces of work may wait; more are refused, so that memory stays bounded."""
+_STATEMENTS: Final = 512
+"""How many statements the writer keeps ready: those that write leads are there once for every number of leads."""
 _READERS: Final = 4
 _WAL_PAUSE_SECONDS: Final = 0.02
 
@@ -86,8 +89,14 @@ class SQLiteStore(SQLiteLeads):
         while self._open_connections:
             self._open_connections.pop().close()
 
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    def _connect(self, statements: int = 128) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._path,
+            timeout=_BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=statements,
+        )
         try:
             connection.execute("PRAGMA foreign_keys = ON")
             _enter_wal_mode(connection)
@@ -121,10 +130,12 @@ class SQLiteStore(SQLiteLeads):
                 continue
             try:
                 if connection is None:
-                    connection = self._connect()
-                outcomes = _commit_together(connection, [work for work, _ in jobs])
+                    connection = self._connect(_STATEMENTS)
+                    # What undoes a savepoint is kept in memory; else it is a file of its own for every commit.
+                    connection.execute("PRAGMA temp_store = MEMORY")
+                outcomes = commit_together(connection, self._sql, [work for work, _ in jobs])
             except sqlite3.Error as error:
-                outcomes = [_Failure(_store_error(error))] * len(jobs)
+                outcomes = [Failure(store_error(error))] * len(jobs)
                 # The next group starts afresh: a database that went away may be back by then.
                 if connection is not None:
                     connection.close()
@@ -154,9 +165,13 @@ class SQLiteStore(SQLiteLeads):
         return group
 
     async def _write(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        result: Result = await self._queue(work)
+        return result
+
+    async def _queue(self, work: Work | LeadWork) -> Any:
         if self._writer is None:
             raise StoreError("the store is not open")
-        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         try:
             # Once queued, the work is done whether or not the caller is still there: it cannot be half cancelled.
             self._jobs.put_nowait((work, future))
@@ -401,7 +416,7 @@ def _enter_wal_mode(connection: sqlite3.Connection) -> None:
             return
 
 
-_Job = tuple[Callable[[sqlite3.Connection], Any], "asyncio.Future[Any]"]
+_Job = tuple[Work | LeadWork, "asyncio.Future[Any]"]
 
 
 def _answer(outcomes: Sequence[tuple["asyncio.Future[Any]", Any]]) -> None:
@@ -416,44 +431,10 @@ def _settle(outcomes: Sequence[tuple["asyncio.Future[Any]", Any]]) -> None:
     for future, outcome in outcomes:
         if future.done():
             continue  # its caller has gone; the work is done all the same
-        if isinstance(outcome, _Failure):
+        if isinstance(outcome, Failure):
             future.set_exception(outcome.error)
         else:
             future.set_result(outcome)
-
-
-class _Failure:
-    """What a piece of work raised, kept until the group is committed."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-
-def _commit_together(connection: sqlite3.Connection, works: Sequence[Callable[[sqlite3.Connection], Any]]) -> list[Any]:
-    """Run each piece of work in a savepoint and commit once; a failure of the commit is everybody's."""
-    outcomes: list[Any] = []
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        for work in works:
-            connection.execute("SAVEPOINT work")
-            try:
-                outcomes.append(work(connection))
-            except sqlite3.Error as error:
-                if not connection.in_transaction:
-                    # SQLite gave the whole transaction up (disk full, I/O error): nothing of the group is left.
-                    raise
-                connection.execute("ROLLBACK TO work")
-                outcomes.append(_Failure(_store_error(error)))
-            except BaseException as error:
-                connection.execute("ROLLBACK TO work")
-                outcomes.append(_Failure(error))
-            connection.execute("RELEASE work")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-    return outcomes
 
 
 def migrate(connection: sqlite3.Connection) -> list[str]:
@@ -507,19 +488,13 @@ def _feed_state(row: tuple[Any, ...]) -> FeedState:
     return FeedState(source, time_of(checked_at), None if imported_at is None else time_of(imported_at), *said)
 
 
-def _store_error(error: sqlite3.Error) -> StoreError:
-    wrapped = StoreError(f"the database refused: {getattr(error, 'sqlite_errorname', type(error).__name__)}")
-    wrapped.__cause__ = error
-    return wrapped
-
-
 @contextlib.contextmanager
 def _driver_errors_wrapped() -> Iterator[None]:
     """Turn the driver's errors into ours, once."""
     try:
         yield
     except sqlite3.Error as error:
-        raise _store_error(error) from error
+        raise store_error(error) from error
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
-from forecourt.store import Booking, LeadRecord, LeadTransaction, Remembered
+from forecourt.store import Booking, Foreseen, LeadRecord, LeadTransaction, Remembered
 from forecourt.store.comparable import time_text
 from forecourt.store.outbox import (
     DELIVERED,
@@ -50,7 +50,11 @@ class PostgreSQLLeads(ABC):
 
     # Taking a lead
 
-    async def decide_lead(self, work: Callable[[LeadTransaction], Result]) -> Result:
+    async def decide_lead(
+        self,
+        work: Callable[[LeadTransaction], Result],
+        foreseen: Foreseen | None = None,  # noqa: ARG002 - what is foreseen is asked when it is
+    ) -> Result:
         """Run `work` in a transaction; it waits for those of other leads that it meets, and for no more.
 
         When the server is lost during the commit, nobody can tell whether the lead is kept: this is a StoreError
