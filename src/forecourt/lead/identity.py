@@ -47,7 +47,8 @@ def vehicle_key(vehicle: Mapping[str, Any] | None, listing_id: str | None) -> st
     """
     if listing_id is not None:
         return f"listing:{listing_id}"
-    vehicle = vehicle or {}
+    if not vehicle:
+        return "none"
     vin = vehicle.get("vin")
     if isinstance(vin, str) and (plain := "".join(sign for sign in vin.upper() if sign.isalnum())):
         return "vin:" + (plain if plain.isascii() and len(plain) <= 17 else _digest(plain))

@@ -112,13 +112,14 @@ class _Submission:
         self.dispatch = dispatch
         self.snapshot = snapshot(stock.body)
         self.appointment = request.part("appointment")
-        self.fingerprint = fingerprint(request.business)
+        plain = is_plain(request.business)
+        self.fingerprint = fingerprint(request.business, plain)
         self.scope = key_scope(seller, caller)
         self.persons = person_keys(request.customer, seller.dealer_id)
         self.vehicle = _subject(request, stock)
         self.rooftop = self._rooftop()
         # What is plain is written alike by both.
-        write = _encode if is_plain(request.business) else _json
+        write = _encode if plain else _json
         self.business, self.grant = write(request.business), write(request.consent)
         self.deliveries: Sequence[NewDelivery] = ()
 
