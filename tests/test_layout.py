@@ -62,6 +62,7 @@ WITHOUT_A_FILE: Final[Mapping[str, str]] = {
 """Module with code -> why it has no test file of its own, and where it is tested."""
 
 OTHER_SUBJECTS: Final[Mapping[str, str]] = {
+    "store/test_postgresql_group.py": "store/postgresql/group.py",
     "client/test_client_hostile.py": "client/client.py",
     "client/test_client_lossy.py": "client/client.py",
     "contract/test_contracts_found_by_name.py": "contract/__init__.py",

@@ -89,7 +89,9 @@ async def submit(
     dispatch = dispatch or Dispatch()
     submission = _Submission(seller, request, stock, caller, now, dispatch)
     key = request.idempotency_key
-    foreseen = Foreseen(submission.scope, key, now) if key is not None else None
+    foreseen = None
+    if key is not None and submission.appointment is None:
+        foreseen = Foreseen(submission.scope, key, now)
     receipt = await store.decide_lead(submission.take, foreseen)
     if submission.deliveries:
         dispatch.wake()

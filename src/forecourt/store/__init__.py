@@ -226,7 +226,10 @@ class APIKey:
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """The key that a lead's work is sure to ask for: a store may look many up at once, in the same transaction."""
+    """What a lead's work is going to ask: for this key first, and for nothing else; it adds no appointment.
+
+    So a store may take many such leads in one transaction, and look their keys up at once.
+    """
 
     scope: str
     key: str

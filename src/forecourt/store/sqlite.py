@@ -61,7 +61,7 @@ class SQLiteStore(SQLiteLeads):
     def __init__(self, address: str) -> None:
         self._path = Path(address.split(":", 1)[1])
         self._sql = queries("sqlite")
-        self._jobs: queue.Queue[_Job | None] = queue.Queue(_QUEUE)
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._writer: threading.Thread | None = None
         self._readers: ThreadPoolExecutor | None = None
         self._local = threading.local()
@@ -81,7 +81,7 @@ class SQLiteStore(SQLiteLeads):
         """Finish the work that waits, then close every connection."""
         if self._writer is not None:
             writer, self._writer = self._writer, None
-            await asyncio.to_thread(self._jobs.put, None)
+            self._jobs.put(None)
             await asyncio.to_thread(writer.join)
         if self._readers is not None:
             readers, self._readers = self._readers, None
@@ -171,12 +171,11 @@ class SQLiteStore(SQLiteLeads):
     async def _queue(self, work: Work | LeadWork) -> Any:
         if self._writer is None:
             raise StoreError("the store is not open")
+        if self._jobs.qsize() >= _QUEUE:
+            raise StoreError("too much work is waiting for the database")
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        try:
-            # Once queued, the work is done whether or not the caller is still there: it cannot be half cancelled.
-            self._jobs.put_nowait((work, future))
-        except queue.Full:
-            raise StoreError("too much work is waiting for the database") from None
+        # Once queued, the work is done whether or not the caller is still there: it cannot be half cancelled.
+        self._jobs.put((work, future))
         return await future
 
     async def _write_out_log(self) -> None:
