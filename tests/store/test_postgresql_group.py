@@ -10,6 +10,7 @@ from tests.store.postgresql_server import POSTGRESQL, hang_up
 from tests.store.sample import NOW, booking, lead, take_once
 
 from forecourt.store import Foreseen, LeadTransaction, NewDelivery, NewLead, Store, StoreError, open_store
+from forecourt.store.postgresql import group as module
 
 
 @pytest.fixture
@@ -158,6 +159,24 @@ def test_a_connection_lost_in_the_middle_of_a_group_fails_it_whole(
     assert {type(answer) for answer in answers} == {StoreError}
     assert runner.run(store.leads(None, 10)) == []
     assert len({*runner.run(together(*(keyed(store, f"key-{number}") for number in range(3))))}) == 3
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_lead_that_comes_as_the_last_group_ends_is_not_forgotten(
+    store: Store, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch, groups: int
+) -> None:
+    monkeypatch.setattr(module, "_AT_A_TIME", groups)
+
+    async def ask(caller: int) -> None:
+        for number in range(10):
+            await keyed(store, f"key-{caller}-{number}")
+
+    async def all_of_them() -> None:
+        async with asyncio.timeout(60):
+            await asyncio.gather(*(ask(caller) for caller in range(5)))
+
+    runner.run(all_of_them())
+    assert len(runner.run(store.leads(None, 100))) == 50
 
 
 def test_leads_that_wait_are_taken_before_the_store_closes(address: str, runner: asyncio.Runner) -> None:

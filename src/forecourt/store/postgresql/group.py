@@ -74,7 +74,8 @@ class LeadGroups:
         self._alone = alone
         self._sql = sql
         self._waiting: deque[_Waiting] = deque()
-        self._running: set[asyncio.Task[None]] = set()
+        self._under_way = 0
+        self._tasks: set[asyncio.Task[None]] = set()
 
     async def decide(self, work: Callable[[LeadTransaction], Any], foreseen: Foreseen) -> Any:
         """Have `work` done in a group, and return what it returned once that is committed."""
@@ -82,19 +83,27 @@ class LeadGroups:
             raise StoreError("too much work is waiting for the database")
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(work, foreseen, future, time.monotonic() + _PATIENCE))
-        if len(self._running) < _AT_A_TIME:
+        if self._under_way < _AT_A_TIME:
+            self._under_way += 1
             task = asyncio.create_task(self._run(), name="forecourt-leads")
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         # Once it waits, it is done whether or not the caller is still there: it cannot be half cancelled.
         return await future
 
     async def close(self) -> None:
         """Finish the leads that wait."""
-        while self._running:
-            await asyncio.wait(self._running)
+        while self._tasks:
+            await asyncio.wait(self._tasks)
 
     async def _run(self) -> None:
+        try:
+            await self._take_all()
+        finally:
+            # In the same step as the last look at what waits: a lead that comes after it is not left to this task.
+            self._under_way -= 1
+
+    async def _take_all(self) -> None:
         while self._waiting:
             group = _Group(self._next())
             try:
@@ -106,9 +115,11 @@ class LeadGroups:
                     # Nothing was decided yet, so each may be tried by itself: one of them waits for another process.
                     await asyncio.gather(*map(self._one, group.members))
                     continue
-            except BaseException as error:
+            except Exception as error:
+                group.outcomes = [_Failure(error) for _ in group.members]
+            except BaseException:
                 for each in group.members:
-                    _settle(each.future, _Failure(error))
+                    each.future.cancel()
                 raise
             for each, outcome in zip(group.members, group.outcomes, strict=True):
                 _settle(each.future, outcome)
