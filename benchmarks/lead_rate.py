@@ -2,8 +2,10 @@
 
 One server process takes leads of 32 clients over HTTP (A2A). The bare loop writes the rows of such leads with the same
 statements into the same schema, every commit on the disk, with as many leads a commit as the server was seen to put
-into one: on SQLite what its writer groups, on PostgreSQL one, on as many connections as the server has for leads.
-`submit` in this process, without HTTP, is between the two. They take turns in rounds; the ratios are medians.
+into one, on PostgreSQL on as many connections as the server takes groups on. The stores write all leads of a commit
+with one statement a table (SQLite) or one in all (PostgreSQL), so the bare loop does: it is faster so than row by row,
+which is shown beside it and is not what the ratios are of. `submit` in this process, without HTTP, is between the two.
+They take turns in rounds; the ratios are medians.
 
 By default no lead is sent on, so that taking is what is measured; --deliver adds a server that delivers into a folder
 meanwhile.
@@ -101,21 +103,32 @@ def configure(folder: Path, address: str, deliver: bool) -> Path:
 
 
 def _serve(config: str, port: int, commits: Any, covered: Any) -> None:
-    """Serve, counting the commits of SQLite's writer and what they cover."""
+    """Serve, counting the commits of a store and the leads that they cover."""
     import uvicorn
 
     from forecourt.server import create_app, load
     from forecourt.server.serving import uvicorn_config
     from forecourt.store import sqlite
+    from forecourt.store.postgresql import group
 
-    commit: Any = sqlite._commit_together
+    writer: Any = sqlite
+    commit = writer.commit_together
 
-    def counted(connection: sqlite3.Connection, works: Sequence[Callable[[sqlite3.Connection], Any]]) -> list[Any]:
+    def counted(connection: sqlite3.Connection, sql: dict[str, str], works: Sequence[Any]) -> list[Any]:
         commits.value += 1
         covered.value += len(works)
-        return list(commit(connection, works))
+        return list(commit(connection, sql, works))
 
-    sqlite._commit_together = counted
+    writer.commit_together = counted
+    groups: Any = group.LeadGroups
+    take = groups._take
+
+    def taken(self: object, together: Any, connection: object) -> None:
+        commits.value += 1
+        covered.value += len(together.members)
+        take(self, together, connection)
+
+    groups._take = taken
     uvicorn.Server(uvicorn_config(create_app(load(config)), host="127.0.0.1", port=port)).run()
 
 
@@ -203,7 +216,7 @@ class _Collector:
     def add(self, lead: NewLead) -> None:
         self.leads.append(lead)
 
-    async def decide_lead(self, work: Callable[[Any], Any]) -> Any:
+    async def decide_lead(self, work: Callable[[Any], Any], foreseen: object) -> Any:  # noqa: ARG002
         return work(self)
 
 
@@ -220,15 +233,15 @@ def rows() -> Iterator[NewLead]:
         yield replace(lead, lead_id=f"lead_{mark}", key=f"key-{mark}", person_keys=persons)
 
 
-def bare_sqlite(address: str, seconds: float, group: float) -> float:
-    """Insert in one loop, committing after so many leads on average."""
-    from forecourt.store.sqlite import SQLiteStore
-    from forecourt.store.sqlite_lead import _SQLiteLeadTransaction
+def bare_sqlite(address: str, seconds: float, group: float, by_row: bool = False) -> float:
+    """Insert in one loop, committing after so many leads on average: those of a commit together, or row `by_row`."""
+    from forecourt.store.sqlite import _STATEMENTS, SQLiteStore
+    from forecourt.store.sqlite_group import insert_leads
     from forecourt.store.statements import queries
 
-    connection = SQLiteStore(address)._connect()
+    connection = SQLiteStore(address)._connect(_STATEMENTS)
     assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
-    add = _SQLiteLeadTransaction(connection, queries("sqlite")).add
+    sql = queries("sqlite")
     leads = list(itertools.islice(rows(), int(30_000 * seconds)))
     written = 0
     begun = time.perf_counter()
@@ -237,8 +250,11 @@ def bare_sqlite(address: str, seconds: float, group: float) -> float:
         if time.perf_counter() >= begun + seconds or until > len(leads):
             break
         connection.execute("BEGIN IMMEDIATE")
-        for lead in leads[written:until]:
-            add(lead)
+        if by_row:
+            for lead in leads[written:until]:
+                insert_leads(connection, sql, [lead])
+        else:
+            insert_leads(connection, sql, leads[written:until])
         connection.execute("COMMIT")
         written = until
     rate = written / (time.perf_counter() - begun)
@@ -246,29 +262,32 @@ def bare_sqlite(address: str, seconds: float, group: float) -> float:
     return rate
 
 
-def bare_postgresql(address: str, seconds: float, group: float) -> float:  # noqa: ARG001 - one lead a commit
-    """Insert on as many connections as the server has for leads, one lead a commit."""
-    from forecourt.store.postgresql import _LEADS
-    from forecourt.store.postgresql.lead import PostgreSQLLeadTransaction
+def bare_postgresql(address: str, seconds: float, group: float, by_row: bool = False) -> float:
+    """Insert on as many connections as the server takes groups on, so many leads a commit on average.
+
+    Those of a commit are written together, or by a statement each (`by_row`).
+    """
+    from forecourt.store.postgresql.group import _AT_A_TIME, insert_leads
     from forecourt.store.postgresql.session import connector
     from forecourt.store.statements import queries
 
     connect, sql = connector(address), queries("postgresql")
-    leads = iter(list(itertools.islice(rows(), int(15_000 * seconds))))
+    leads = list(itertools.islice(rows(), int(15_000 * seconds)))
+    commits = iter([leads[round(n * group) : round((n + 1) * group)] for n in range(int(len(leads) / group))])
     written: list[int] = []
 
     def loop() -> None:
         count = 0
         with contextlib.closing(connect()) as connection:
-            insert = PostgreSQLLeadTransaction(connection, sql)._insert
-            while time.perf_counter() < begun + seconds:
+            while time.perf_counter() < begun + seconds and (some := next(commits, None)) is not None:
                 connection.execute("BEGIN")
-                insert(next(leads))
+                for each in [[lead] for lead in some] if by_row else [some]:
+                    insert_leads(connection, sql, each)
                 connection.commit()
-                count += 1
+                count += len(some)
         written.append(count)
 
-    threads = [threading.Thread(target=loop) for _ in range(_LEADS[1])]
+    threads = [threading.Thread(target=loop) for _ in range(_AT_A_TIME)]
     begun = time.perf_counter()
     for thread in threads:
         thread.start()
@@ -308,7 +327,7 @@ def count_leads(address: str) -> int:
         return int(found[0])
 
 
-def compare(address: str, folder: Path, bare: Callable[[str, float, float], float], chosen: argparse.Namespace) -> Runs:
+def compare(address: str, folder: Path, bare: Callable[..., float], chosen: argparse.Namespace) -> Runs:
     """Let all take turns on one store."""
     runs = Runs()
     folder.mkdir()
@@ -322,6 +341,7 @@ def compare(address: str, folder: Path, bare: Callable[[str, float, float], floa
             runs.add("over HTTP", rate)
             runs.groups.append(group)
             runs.add("bare loop", bare(address, chosen.seconds, group))
+            runs.add("bare loop, row by row", bare(address, chosen.seconds, group, True))
             runs.add("submit, no HTTP", asyncio.run(submitting(address, chosen.seconds)))
         if chosen.deliver:
             served.pop("over HTTP").stop()

@@ -1,6 +1,9 @@
 """Identifiers that sort by time (`forecourt.identifier`; the ULID layout)."""
 
+import os
 import re
+import subprocess
+import sys
 import threading
 import time
 from itertools import pairwise
@@ -8,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from forecourt import identifier
-from forecourt.identifier import sortable_id
+from forecourt.identifier import random_bytes, sortable_id
 
 DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
@@ -87,3 +90,21 @@ def test_the_next_identifier_cannot_be_guessed_from_the_last() -> None:
     values = [int("".join(f"{DIGITS.index(digit):05b}" for digit in text), 2) for text in made]
     steps = [second - first for first, second in pairwise(values)]
     assert len(set(steps)) > 990
+
+
+def test_random_bytes_are_of_the_length_asked_for_and_never_the_same() -> None:
+    found = [random_bytes(16) for _ in range(2000)]
+    assert {len(each) for each in found} == {16}
+    assert len(set(found)) == len(found)
+    assert len(random_bytes(4096)) == 4096
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system with fork")
+def test_a_forked_process_goes_on_with_bytes_of_its_own() -> None:
+    code = (
+        "import os; from forecourt.identifier import random_bytes; random_bytes(1); sys = __import__('sys');"
+        "child = os.fork(); print(random_bytes(16).hex(), flush=True); child and os.waitpid(child, 0)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
+    one, other = found.stdout.split()
+    assert one != other

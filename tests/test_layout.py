@@ -65,11 +65,11 @@ WITHOUT_A_FILE: Final[Mapping[str, str]] = {
     "store/postgresql/outbox.py": "store/test_outbox.py runs one body of tests over every store",
     "store/sqlite_lead.py": "store/test_leads.py and test_outbox.py run one body of tests over every store",
     "store/postgresql/session.py": "store/ runs one body of tests over every store",
-    "store/comparable.py": "store/ runs one body of tests over every store, which compares identifiers by it",
 }
 """Module with code -> why it has no test file of its own, and where it is tested."""
 
 OTHER_SUBJECTS: Final[Mapping[str, str]] = {
+    "store/test_postgresql_group.py": "store/postgresql/group.py",
     "client/test_client_hostile.py": "client/client.py",
     "client/test_client_lossy.py": "client/client.py",
     "contract/test_contracts_found_by_name.py": "contract/__init__.py",

@@ -6,11 +6,13 @@ import math
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import pytest
+import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forecourt.lead.fingerprint import NotJSONError, fingerprint
+from forecourt.lead.fingerprint import NotJSONError, fingerprint, is_plain
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
@@ -123,3 +125,45 @@ def test_an_object_inside_itself_is_no_json() -> None:
     payload["a"] = [payload, payload]
     with pytest.raises(NotJSONError, match="contain itself"):
         fingerprint(payload)
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(max_codepoint=127)), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.text(st.characters(max_codepoint=127)), PLAIN, max_size=5))
+def test_a_plain_payload_has_the_fingerprint_of_the_library_and_the_bytes_of_the_standard_library(
+    payload: dict[str, Any],
+) -> None:
+    assert is_plain(payload)
+    assert fingerprint(payload) == hashlib.sha256(rfc8785.dumps(payload)).hexdigest()
+    assert msgspec.json.encode(payload) == json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def test_every_character_is_written_as_the_library_writes_it() -> None:
+    # One text for each thousand characters: all of Unicode but the surrogates, which no text in UTF-8 has.
+    signs = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    for begin in range(0, len(signs), 1000):
+        payload = {"message": "".join(signs[begin : begin + 1000])}
+        assert is_plain(payload)
+        assert fingerprint(payload) == hashlib.sha256(rfc8785.dumps(payload)).hexdigest()
+
+
+class _Text(str):
+    """Not exactly a text."""
+
+    __slots__ = ()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"a": 1.0}, {"a": [0.5]}, {"a": 2**53 + 1}, {"\u00e9": 1}, {"a": ("b",)}, {"a": _Text("b")}, {_Text("a"): 1},
+     {"a": MappingProxyType({})}, {"a": {1}}],
+)  # fmt: skip
+def test_whatever_encoders_might_write_differently_is_not_plain(value: object) -> None:
+    assert not is_plain(value)

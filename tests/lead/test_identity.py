@@ -1,8 +1,11 @@
 """The same person, the same vehicle (CONTRACTS.md section 6, duplicates)."""
 
+import hashlib
+import json
 import re
 import subprocess
 import sys
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +26,14 @@ def test_emails_are_compared_without_case_and_surrounding_spaces() -> None:
     assert same_person({"email": "Ada.Lovelace@Example.COM "}, {"email": "ada.lovelace@example.com"})
     assert same_person({"email": "STRASSE@example.com"}, {"email": "straße@example.com"})
     assert not same_person({"email": "ada@example.com"}, {"email": "ada@example.org"})
+
+
+@given(st.from_regex(r"\A[^@\s]{1,20}@example\.com\Z"), st.text(min_size=1))
+def test_a_key_is_the_digest_of_the_parts_as_json(email: str, seller: str) -> None:
+    # Keys are kept for a day and compared with new ones, so their form may not change.
+    folded = unicodedata.normalize("NFC", email.strip().casefold())
+    digest = hashlib.sha256(json.dumps([seller, "email", folded]).encode()).hexdigest()
+    assert person_keys({"email": email}, seller) == {digest}
 
 
 def test_phones_are_compared_by_number() -> None:

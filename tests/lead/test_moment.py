@@ -63,6 +63,19 @@ def test_anything_else_is_a_value_error_that_does_not_repeat_it(text: str) -> No
 
 
 @given(
+    st.datetimes(datetime(1, 1, 6), datetime(9999, 12, 25)),  # noqa: DTZ001 - UTC, as the text says
+    st.integers(-1439, 1439),
+)
+def test_the_two_spellings_of_the_letters_name_one_instant(local: datetime, ahead: int) -> None:
+    sign, minutes = "-" if ahead < 0 else "+", abs(ahead)
+    text = f"{local.isoformat()}{sign}{minutes // 60:02}:{minutes % 60:02}"
+    expected = local.replace(tzinfo=UTC) - timedelta(minutes=ahead)
+    if FAR_PAST + timedelta(days=2) < expected < FAR_FUTURE - timedelta(days=2):
+        assert parse_time(text) == parse_time(text.replace("T", "t")) == expected
+    assert parse_time(f"{local.isoformat()}Z") == parse_time(f"{local.isoformat()}z") == local.replace(tzinfo=UTC)
+
+
+@given(
     st.from_regex(
         r"\A[0-9]{4}-(0[0-9]|1[0-3])-[0-3][0-9][Tt][0-2][0-9]:[0-5][0-9]:[0-6][0-9](\.[0-9]{1,9})?"
         r"([Zz]|[+-][0-2][0-9]:[0-5][0-9])\Z"

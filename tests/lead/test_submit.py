@@ -469,7 +469,9 @@ def test_a_lead_is_kept_with_its_deliveries_and_a_replay_or_a_twin_brings_no_mor
     leads = desk.run(desk.store.leads(None, 9))
     found = desk.run(desk.store.deliveries([row.lead_id for row in leads]))
     assert [(each.target, each.kind, each.status) for each in found] == [("dealer-a/crm", "adf", "waiting")]
-    assert woken
+    assert woken == [1]
+    desk.run(submit(desk.store, SELLER, request("key-2"), UNKNOWN, None, NOW, Dispatch(wake=lambda: woken.append(2))))
+    assert woken == [1]
 
 
 def test_of_the_listing_what_is_needed_later_is_kept_with_the_lead(desk: Desk) -> None:

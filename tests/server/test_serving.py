@@ -1,9 +1,12 @@
 """The application on a socket, where HTTP itself leaves gaps."""
 
+import asyncio
 import itertools
 import json
+import re
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.server.running import JSON, Reply, envelope, running, search
@@ -61,6 +64,72 @@ def test_a_connection_in_use_outlives_the_wait_for_headers(tmp_path: Path, monke
             connection.sendall(raw())
             assert Reply.read(connection).status == 200
             time.sleep(0.1)
+
+
+def test_an_answer_leaves_in_one_piece(tmp_path: Path) -> None:
+    with running(tmp_path) as agent, agent.connection() as connection:
+        for _ in range(20):
+            connection.sendall(raw())
+            first = connection.recv(1 << 20)
+            head, _, body = first.partition(b"\r\n\r\n")
+            (length,) = (line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length: "))
+            assert len(body) == int(length.removeprefix(b"content-length: ")) > 0
+
+
+def test_requests_that_come_together_are_answered_in_their_order(tmp_path: Path) -> None:
+    with running(tmp_path) as agent, agent.connection() as connection:
+        ids = [f"number-{number}" for number in range(40)]
+        bodies = [json.dumps({**envelope(search()), "id": each}).encode() for each in ids]
+        connection.sendall(b"".join(raw(body=body) for body in bodies))
+        connection.settimeout(10)
+        answers = b""
+        while (found := re.findall(rb'"jsonrpc":"2.0","id":"(number-[0-9]+)"', answers)) != [*map(str.encode, ids)]:
+            assert found == [*map(str.encode, ids[: len(found)])]
+            answers += connection.recv(1 << 20)
+
+
+class _Transport:
+    """Remembers what is sent, and is closed from the outside."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.closed = False
+
+    def write(self, data: bytes) -> None:
+        assert not self.closed
+        self.sent.append(data)
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_pieces_are_sent_together_large_ones_at_once_and_none_after_the_end() -> None:
+    async def write() -> list[bytes]:
+        transport: Any = _Transport()
+        joined = serving._JoinedWrites(transport, asyncio.get_running_loop())
+        joined.write(b"a")
+        joined.write(b"b")
+        assert transport.sent == []
+        await asyncio.sleep(0)
+        assert transport.sent == [b"ab"]
+        joined.write(b"c")
+        joined.write(large := b"d" * 100_000)
+        assert transport.sent == [b"ab", b"c" + large]
+        for _ in range(100):
+            joined.write(b"e")
+        assert len(transport.sent) > 4
+        joined.write(b"f")
+        joined.close()
+        assert b"".join(transport.sent) == b"abc" + large + b"e" * 100 + b"f"
+        joined.write(b"late")
+        await asyncio.sleep(0)
+        found: list[bytes] = transport.sent
+        return found
+
+    assert b"late" not in asyncio.run(write())
 
 
 def test_a_forwarded_address_counts_only_from_a_trusted_proxy(tmp_path: Path) -> None:

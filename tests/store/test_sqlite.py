@@ -129,8 +129,8 @@ class _SmallDisk(SQLiteStore):
         self.pages = 0
         self.made: list[sqlite3.Connection] = []
 
-    def _connect(self) -> sqlite3.Connection:
-        connection = super()._connect()
+    def _connect(self, statements: int = 128) -> sqlite3.Connection:
+        connection = super()._connect(statements)
         if self.pages:
             connection.execute(f"PRAGMA max_page_count = {self.pages}")
             self.made.append(connection)

@@ -4,7 +4,7 @@ from importlib.resources import files
 
 import pytest
 
-from forecourt.store.statements import migrations, queries
+from forecourt.store.statements import migrations, queries, repeated
 
 STORES = sorted(each.name for each in (files("forecourt.store") / "sql").iterdir() if each.is_dir())
 
@@ -27,3 +27,11 @@ def test_migrations_are_numbered_from_one_without_gaps_in_the_order_they_apply(s
 
 def test_a_query_is_found_by_the_name_above_it() -> None:
     assert queries("sqlite")["generation"] == "SELECT generation FROM inventory"
+
+
+def test_a_row_of_values_is_repeated_where_it_stands() -> None:
+    statement = "WITH a (b) AS (VALUES (?, 'x')) SELECT count(b) FROM a"
+    assert repeated(statement, 1) == statement
+    assert repeated(statement, 3) == "WITH a (b) AS (VALUES (?, 'x'), (?, 'x'), (?, 'x')) SELECT count(b) FROM a"
+    with pytest.raises(ValueError, match="unpack"):
+        repeated("SELECT 1", 2)

@@ -37,10 +37,10 @@ def decode(body: bytes) -> Any:
         # What reads like the value written again, spaces aside, has no member twice. Nor has a text with no more
         # colons than the value has members, since every member has one and strings may hold more. Otherwise the
         # slower reader, which sees every member, has to look.
-        if body.count(b"{") + body.count(b"[") <= _MAX_DEPTH and encode(value).translate(
-            None, _SPACE
-        ) == body.translate(None, _SPACE):
-            return value
+        if body.count(b"{") + body.count(b"[") <= _MAX_DEPTH:
+            again = encode(value)
+            if again == body or again.translate(None, _SPACE) == body.translate(None, _SPACE):
+                return value
         if body.count(b":") == _members(value):
             return value
         return _reader.decode(body.decode())

@@ -9,9 +9,10 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
 import rfc8785
 
-__all__ = ["NotJSONError", "fingerprint"]
+__all__ = ["NotJSONError", "fingerprint", "is_plain"]
 
 _CANONICAL_DEPTH: Final = 64
 """Nesting up to which the library, which recurses, is asked."""
@@ -19,12 +20,17 @@ _CANONICAL_DEPTH: Final = 64
 _DEEPEST: Final = 10_000
 """Nesting at which a value is taken to contain itself."""
 
+_EXACT: Final = 1 << 53
+"""Up to here every integer is a double, and RFC 8785 writes it by its digits."""
+
+_encode_in_order = msgspec.json.Encoder(order="deterministic").encode
+
 
 class NotJSONError(ValueError):
     """A value that no JSON text has: a foreign type, a name that is not a string, an object inside itself."""
 
 
-def fingerprint(business: Mapping[str, Any]) -> str:
+def fingerprint(business: Mapping[str, Any], plain: bool | None = None) -> str:
     """Return the SHA-256, in hex, of the canonical JSON (RFC 8785) of a payload.
 
     Order of members, white space and the spelling of a number do not matter: 26780 and 26780.0 are one number
@@ -34,8 +40,15 @@ def fingerprint(business: Mapping[str, Any]) -> str:
     never equal to a canonical one: integers that no double holds (compared exactly, so that near ones stay
     different), lone surrogates, NaN and infinities, nesting deeper than 64.
 
-    Raises NotJSONError for what is no JSON value at all, without repeating it.
+    `plain` is what `is_plain` says of it, where it was asked already. Raises NotJSONError for what is no JSON value at
+    all, without repeating it.
     """
+    try:
+        if is_plain(business) if plain is None else plain:
+            # Then the encoder's order and escapes are those of RFC 8785, at a twentieth of the library's time.
+            return hashlib.sha256(_encode_in_order(business)).hexdigest()
+    except UnicodeEncodeError:
+        pass  # a lone surrogate
     try:
         canonical = rfc8785.dumps(_canonical(business, _CANONICAL_DEPTH))
     except _BeyondIJSONError:
@@ -44,6 +57,31 @@ def fingerprint(business: Mapping[str, Any]) -> str:
             digest.update(token)
         return digest.hexdigest()
     return hashlib.sha256(canonical).hexdigest()
+
+
+def is_plain(value: Any, depth: int = _CANONICAL_DEPTH) -> bool:
+    """Tell whether every JSON encoder writes this value alike, order apart.
+
+    Plain are dicts with ASCII names, lists, texts, booleans, None and integers that every double holds, `depth` levels
+    at the most: no float, whose spelling differs, and no name beyond ASCII, whose order does. Types count exactly.
+    """
+    kind = type(value)
+    if kind is str or kind is bool or value is None:
+        return True
+    if kind is int:
+        return bool(-_EXACT <= value <= _EXACT)
+    if depth == 0:
+        return False
+    if kind is dict:
+        for name, member in value.items():
+            if type(name) is not str or not name.isascii():
+                return False
+            if type(member) is not str and not is_plain(member, depth - 1):
+                return False
+        return True
+    if kind is list:
+        return all(type(entry) is str or is_plain(entry, depth - 1) for entry in value)
+    return False
 
 
 class _BeyondIJSONError(Exception):

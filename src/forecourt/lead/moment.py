@@ -31,18 +31,22 @@ def parse_time(text: str) -> datetime:
     found = _DATE_TIME.fullmatch(text)
     if found is None:
         raise ValueError("not an RFC 3339 date-time with an offset")
-    year, month, day, hour, minute, second = (int(found[group]) for group in range(1, 7))
-    micros = int((found[7] or "")[:6].ljust(6, "0"))
+    year, month, day, hour, minute, second, fraction, sign, ahead, beside = found.groups()
+    if second != "60" and "T" in text and "z" not in text and not year.startswith(("000", "9999")):
+        # In the common letters and away from the edges: the standard library reads it too, several times as fast.
+        moment = datetime.fromisoformat(text)
+        return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    micros = int(fraction[:6].ljust(6, "0")) if fraction else 0
     # Year 0000 is a leap year that datetime does not have: its dates are checked in another one.
-    local = datetime(year or _LEAP_YEAR, month, day, hour, minute, tzinfo=UTC)
-    if year == 0 or local < FAR_PAST:
+    local = datetime(int(year) or _LEAP_YEAR, int(month), int(day), int(hour), int(minute), tzinfo=UTC)
+    if year == "0000" or local < FAR_PAST:
         return FAR_PAST
     if local > FAR_FUTURE:
         return FAR_FUTURE
-    shift = timedelta(seconds=second, microseconds=micros)
-    if found[8] is not None:
-        offset = timedelta(hours=int(found[9]), minutes=int(found[10]))
-        shift += offset if found[8] == "-" else -offset
+    shift = timedelta(seconds=int(second), microseconds=micros)
+    if sign is not None:
+        offset = timedelta(hours=int(ahead), minutes=int(beside))
+        shift += offset if sign == "-" else -offset
     return local + shift
 
 

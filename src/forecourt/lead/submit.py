@@ -6,22 +6,25 @@ the outcome".
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final
+
+import msgspec
 
 from forecourt.errors import CODES, AAPError, Problem
 from forecourt.identifier import sortable_id
 from forecourt.lead.calendar import AppointmentStatus, Decision, decide
-from forecourt.lead.fingerprint import fingerprint
+from forecourt.lead.fingerprint import fingerprint, is_plain
 from forecourt.lead.hours import DEPARTMENTS, OpeningHours, hosts
 from forecourt.lead.identity import person_keys, vehicle_key
 from forecourt.lead.moment import format_time
 from forecourt.lead.outbox import Dispatch, sealed_places, snapshot
 from forecourt.lead.seller import Seller
 from forecourt.model import LeadRequest
-from forecourt.store import Booking, LeadTransaction, NewLead, Store
+from forecourt.store import Booking, Foreseen, LeadTransaction, NewDelivery, NewLead, Store
 
 __all__ = ["KEY_LIFETIME", "TWIN_WINDOW", "Stock", "replay", "submit"]
 
@@ -31,8 +34,13 @@ KEY_LIFETIME: Final = timedelta(days=30)
 TWIN_WINDOW: Final = timedelta(hours=24)
 """Within what time an equivalent submission without a key is the same lead."""
 
+_SCOPES: Final = 1024
+"""For how many sellers and callers the scope of their keys is remembered."""
+
 _E164: Final = re.compile(r"^\+[1-9]\d{1,14}$", re.ASCII)
 _TIMES_SHOWN: Final = "%A, %B {day} at {hour}:%M %p"
+
+_encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +54,12 @@ class Stock:
 
 def key_scope(seller: Seller, caller: str | None) -> str:
     """Return what a key is unique in: the seller and, where callers are known, the caller; never a session."""
-    return json.dumps([seller.dealer_id, caller])
+    return _scope_text(seller.dealer_id, caller)
+
+
+@lru_cache(_SCOPES)
+def _scope_text(dealer_id: str, caller: str | None) -> str:
+    return json.dumps([dealer_id, caller])
 
 
 async def replay(store: Store, seller: Seller, request: LeadRequest, caller: str | None, now: datetime) -> bytes | None:
@@ -75,8 +88,13 @@ async def submit(
     """
     dispatch = dispatch or Dispatch()
     submission = _Submission(seller, request, stock, caller, now, dispatch)
-    receipt = await store.decide_lead(submission.take)
-    dispatch.wake()
+    key = request.idempotency_key
+    foreseen = None
+    if key is not None and submission.appointment is None:
+        foreseen = Foreseen(submission.scope, key, now)
+    receipt = await store.decide_lead(submission.take, foreseen)
+    if submission.deliveries:
+        dispatch.wake()
     return receipt
 
 
@@ -96,11 +114,16 @@ class _Submission:
         self.dispatch = dispatch
         self.snapshot = snapshot(stock.body)
         self.appointment = request.part("appointment")
-        self.fingerprint = fingerprint(request.business)
+        plain = is_plain(request.business)
+        self.fingerprint = fingerprint(request.business, plain)
         self.scope = key_scope(seller, caller)
         self.persons = person_keys(request.customer, seller.dealer_id)
         self.vehicle = _subject(request, stock)
         self.rooftop = self._rooftop()
+        # What is plain is written alike by both.
+        write = _encode if plain else _json
+        self.business, self.grant = write(request.business), write(request.consent)
+        self.deliveries: Sequence[NewDelivery] = ()
 
     def take(self, transaction: LeadTransaction) -> bytes:
         """Recognise, decide, keep. Runs inside the store's transaction."""
@@ -128,6 +151,7 @@ class _Submission:
         keyed = self.request.idempotency_key is not None
         at_business, at_grant = sealed_places(lead_id)
         seal = self.dispatch.sealer.seal
+        self.deliveries = self.dispatch.of_lead(self.seller.dealer_id, lead_id, self.rooftop, booking, self.now)
         transaction.add(
             NewLead(
                 lead_id=lead_id,
@@ -138,8 +162,8 @@ class _Submission:
                 caller=self.caller,
                 person_keys=self.persons,
                 vehicle_key=self.vehicle,
-                business=seal(_json(self.request.business), at_business),
-                grant=seal(_json(self.request.consent), at_grant),
+                business=seal(self.business, at_business),
+                grant=seal(self.grant, at_grant),
                 receipt=receipt,
                 booking=booking,
                 scope=self.scope if keyed else None,
@@ -147,7 +171,7 @@ class _Submission:
                 fingerprint=self.fingerprint,
                 expires_at=self.now + KEY_LIFETIME if keyed else None,
                 snapshot=self.snapshot,
-                deliveries=self.dispatch.of_lead(self.seller.dealer_id, lead_id, self.rooftop, booking, self.now),
+                deliveries=self.deliveries,
             )
         )
         return receipt
@@ -223,7 +247,7 @@ class _Submission:
         phone = next((entry["value"] for entry in rooftop.get("phones", ()) if _E164.match(entry["value"])), None)
         if phone is not None:
             data["dealer"]["phone"] = phone
-        return _json({"data": data, "message": self._message(booking, decision)})
+        return _encode({"data": data, "message": self._message(booking, decision)})
 
     def _message(self, booking: Booking | None, decision: Decision | None) -> str:
         """Return a note for the shopper. It names times and the rooftop, and nothing that the shopper sent."""
@@ -258,7 +282,7 @@ def _as_duplicate(receipt: bytes) -> bytes:
     first: dict[str, Any] = json.loads(receipt)
     first["data"]["status"] = "duplicate"
     first["message"] = "This enquiry was received before; it is kept once."
-    return _json(first)
+    return _encode(first)
 
 
 def _spoken(moment: datetime, hours: OpeningHours) -> str:
@@ -268,4 +292,5 @@ def _spoken(moment: datetime, hours: OpeningHours) -> str:
 
 
 def _json(value: Mapping[str, Any]) -> bytes:
+    """Return compact JSON with the members as they came, and every number as the standard library spells it."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

@@ -46,6 +46,7 @@ __all__ = [
     "Booking",
     "Delivery",
     "FeedState",
+    "Foreseen",
     "InventoryChange",
     "LeadCount",
     "LeadFields",
@@ -239,6 +240,18 @@ class APIKey:
     revoked_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What a lead's work is going to ask: for this key first, and for nothing else; it adds no appointment.
+
+    So a store may take many such leads in one transaction, and look their keys up at once.
+    """
+
+    scope: str
+    key: str
+    now: datetime
+
+
 class LeadTransaction(Protocol):
     """What can be asked and done while a lead is decided. Everything is kept or nothing is.
 
@@ -371,10 +384,11 @@ class Store(Outbox, Protocol):
         """Tell whether a listing named so was in stock once, of any of these sellers."""
         ...
 
-    async def decide_lead(self, work: Callable[[LeadTransaction], Result]) -> Result:
+    async def decide_lead(self, work: Callable[[LeadTransaction], Result], foreseen: Foreseen | None = None) -> Result:
         """Run `work` in a transaction and return what it returns once that is durable; what it raises undoes it.
 
-        `work` may run outside of the event loop, is not run twice, and must not wait for anything.
+        `work` may run outside of the event loop, is not run twice, and must not wait for anything. What it adds may be
+        written after it has returned, in the same transaction; when that fails, this raises and nothing of it is kept.
         """
         ...
 

@@ -46,7 +46,12 @@ def row(listing: StoredListing) -> Row:
 
 def time_text(moment: datetime) -> str:
     """Return a time as UTC text of one width (microseconds and "Z"), so that text order is time order."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    # Like isoformat without the offset, in three quarters of its time; every lead has some.
+    return "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ" % (  # noqa: UP031
+        moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second, moment.microsecond,
+    )  # fmt: skip
 
 
 def time_of(text: str) -> datetime:

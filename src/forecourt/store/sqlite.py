@@ -1,8 +1,8 @@
 """One file, any number of processes on one machine: SQLite in WAL mode, every commit on the disk before it counts.
 
-All writing goes through one thread, which takes what has queued up and commits it together: each piece of work has
-its own savepoint, so that one failing leaves the others whole, and the answers are given only after the one commit
-that covers them all. Reading has connections of its own and never waits for writing.
+All writing goes through one thread, which takes what has queued up and commits it together: one piece of work failing
+leaves the others whole (`sqlite_group`), and the answers are given only after the one commit that covers them all.
+Reading has connections of its own and never waits for writing.
 """
 
 import asyncio
@@ -37,6 +37,7 @@ from forecourt.store.comparable import digest, identifiers, retired, time_of, ti
 from forecourt.store.sqlite_access import SQLiteAccess
 from forecourt.store.sqlite_backup import back_up, restore
 from forecourt.store.sqlite_exchange import exchange
+from forecourt.store.sqlite_group import Failure, LeadWork, Work, commit_together, store_error
 from forecourt.store.sqlite_lead import SQLiteLeads
 from forecourt.store.sqlite_look import survey
 from forecourt.store.statements import migrations, queries
@@ -52,6 +53,8 @@ _GATHERINGS: Final = 6
 """How long under load, and how often at the most, the writer waits for more work before it begins."""
 _QUEUE: Final = 4096
 """How many pieces of work may wait; more are refused, so that memory stays bounded."""
+_STATEMENTS: Final = 512
+"""How many statements the writer keeps ready: those that write leads are there once for every number of leads."""
 _READERS: Final = 4
 _WAL_PAUSE_SECONDS: Final = 0.02
 
@@ -62,7 +65,7 @@ class SQLiteStore(SQLiteLeads):
     def __init__(self, address: str) -> None:
         self._path = Path(address.split(":", 1)[1])
         self._sql = queries("sqlite")
-        self._jobs: queue.Queue[_Job | None] = queue.Queue(_QUEUE)
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._writer: threading.Thread | None = None
         self._readers: ThreadPoolExecutor | None = None
         self._local = threading.local()
@@ -82,7 +85,7 @@ class SQLiteStore(SQLiteLeads):
         """Finish the work that waits, then close every connection."""
         if self._writer is not None:
             writer, self._writer = self._writer, None
-            await asyncio.to_thread(self._jobs.put, None)
+            self._jobs.put(None)
             await asyncio.to_thread(writer.join)
         if self._readers is not None:
             readers, self._readers = self._readers, None
@@ -90,8 +93,14 @@ class SQLiteStore(SQLiteLeads):
         while self._open_connections:
             self._open_connections.pop().close()
 
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    def _connect(self, statements: int = 128) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._path,
+            timeout=_BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=statements,
+        )
         try:
             connection.execute("PRAGMA foreign_keys = ON")
             _enter_wal_mode(connection)
@@ -125,10 +134,12 @@ class SQLiteStore(SQLiteLeads):
                 continue
             try:
                 if connection is None:
-                    connection = self._connect()
-                outcomes = _commit_together(connection, [work for work, _ in jobs])
+                    connection = self._connect(_STATEMENTS)
+                    # What undoes a savepoint is kept in memory; else it is a file of its own for every commit.
+                    connection.execute("PRAGMA temp_store = MEMORY")
+                outcomes = commit_together(connection, self._sql, [work for work, _ in jobs])
             except sqlite3.Error as error:
-                outcomes = [_Failure(_store_error(error))] * len(jobs)
+                outcomes = [Failure(store_error(error))] * len(jobs)
                 # The next group starts afresh: a database that went away may be back by then.
                 if connection is not None:
                     connection.close()
@@ -158,14 +169,17 @@ class SQLiteStore(SQLiteLeads):
         return group
 
     async def _write(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        result: Result = await self._queue(work)
+        return result
+
+    async def _queue(self, work: Work | LeadWork) -> Any:
         if self._writer is None:
             raise StoreError("the store is not open")
-        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-        try:
-            # Once queued, the work is done whether or not the caller is still there: it cannot be half cancelled.
-            self._jobs.put_nowait((work, future))
-        except queue.Full:
-            raise StoreError("too much work is waiting for the database") from None
+        if self._jobs.qsize() >= _QUEUE:
+            raise StoreError("too much work is waiting for the database")
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        # Once queued, the work is done whether or not the caller is still there: it cannot be half cancelled.
+        self._jobs.put((work, future))
         return await future
 
     async def _write_out_log(self) -> None:
@@ -421,7 +435,7 @@ def _enter_wal_mode(connection: sqlite3.Connection) -> None:
             return
 
 
-_Job = tuple[Callable[[sqlite3.Connection], Any], "asyncio.Future[Any]"]
+_Job = tuple[Work | LeadWork, "asyncio.Future[Any]"]
 
 
 def _answer(outcomes: Sequence[tuple["asyncio.Future[Any]", Any]]) -> None:
@@ -436,44 +450,10 @@ def _settle(outcomes: Sequence[tuple["asyncio.Future[Any]", Any]]) -> None:
     for future, outcome in outcomes:
         if future.done():
             continue  # its caller has gone; the work is done all the same
-        if isinstance(outcome, _Failure):
+        if isinstance(outcome, Failure):
             future.set_exception(outcome.error)
         else:
             future.set_result(outcome)
-
-
-class _Failure:
-    """What a piece of work raised, kept until the group is committed."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-
-def _commit_together(connection: sqlite3.Connection, works: Sequence[Callable[[sqlite3.Connection], Any]]) -> list[Any]:
-    """Run each piece of work in a savepoint and commit once; a failure of the commit is everybody's."""
-    outcomes: list[Any] = []
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        for work in works:
-            connection.execute("SAVEPOINT work")
-            try:
-                outcomes.append(work(connection))
-            except sqlite3.Error as error:
-                if not connection.in_transaction:
-                    # SQLite gave the whole transaction up (disk full, I/O error): nothing of the group is left.
-                    raise
-                connection.execute("ROLLBACK TO work")
-                outcomes.append(_Failure(_store_error(error)))
-            except BaseException as error:
-                connection.execute("ROLLBACK TO work")
-                outcomes.append(_Failure(error))
-            connection.execute("RELEASE work")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-    return outcomes
 
 
 def migrate(connection: sqlite3.Connection) -> list[str]:
@@ -527,12 +507,6 @@ def _feed_state(row: tuple[Any, ...]) -> FeedState:
     return FeedState(source, time_of(checked_at), None if imported_at is None else time_of(imported_at), *said)
 
 
-def _store_error(error: sqlite3.Error) -> StoreError:
-    wrapped = StoreError(f"the database refused: {getattr(error, 'sqlite_errorname', type(error).__name__)}")
-    wrapped.__cause__ = error
-    return wrapped
-
-
 def _asked(work: Callable[[], Result]) -> Result:
     with _wrapped():
         return work()
@@ -544,7 +518,7 @@ def _driver_errors_wrapped() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise _store_error(error) from error
+        raise store_error(error) from error
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
-from forecourt.store import Booking, LeadRecord, LeadTransaction, NewLead, Remembered
+from forecourt.store import Booking, Foreseen, LeadRecord, LeadTransaction, Remembered
 from forecourt.store.comparable import time_of, time_text
 from forecourt.store.outbox import (
     DELIVERED,
@@ -23,6 +23,7 @@ from forecourt.store.outbox import (
     Purged,
     StatusChange,
 )
+from forecourt.store.sqlite_group import LeadWork, Work, new_delivery, recall
 
 __all__ = ["SQLiteLeads"]
 
@@ -46,20 +47,23 @@ class SQLiteLeads(ABC):
         """Run `work` on the writer's connection, committed when this returns."""
 
     @abstractmethod
+    async def _queue(self, work: Work | LeadWork) -> Any:
+        """Have work done by the writer, and return what it returned once that is committed."""
+
+    @abstractmethod
     async def _read(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         """Run `work` on a connection for reading."""
 
     # Taking a lead
 
-    async def decide_lead(self, work: Callable[[LeadTransaction], Result]) -> Result:
+    async def decide_lead(self, work: Callable[[LeadTransaction], Result], foreseen: Foreseen | None = None) -> Result:
         """Run `work` on the writer's thread; no other writer of this file runs at the same time."""
-        return await self._write(lambda connection: work(_SQLiteLeadTransaction(connection, self._sql)))
+        result: Result = await self._queue(LeadWork(work, foreseen))
+        return result
 
     async def recall(self, scope: str, key: str, now: datetime) -> Remembered | None:
         """Look a key up."""
-        return await self._read(
-            lambda connection: _SQLiteLeadTransaction(connection, self._sql).recall(scope, key, now)
-        )
+        return await self._read(lambda connection: recall(connection, self._sql, scope, key, now))
 
     async def leads(self, dealer_id: str | None, limit: int) -> Sequence[LeadRecord]:
         """Read the newest leads."""
@@ -164,7 +168,7 @@ class SQLiteLeads(ABC):
                 row = (change.lead_id, change.entity_id, change.previous, change.status, time_text(now))
                 connection.execute(self._sql["add_status_change"], row)
             for delivery in deliveries(changes) if changes else ():
-                connection.execute(self._sql["add_delivery"], _new_delivery(delivery, lead_id, now))
+                connection.execute(self._sql["add_delivery"], new_delivery(delivery, lead_id, now))
             return changes
 
         return await self._write(work)
@@ -284,67 +288,6 @@ class SQLiteLeads(ABC):
             return sum(connection.execute(self._sql[name], values).rowcount for name in ("sweep_keys", "sweep_persons"))
 
         return await self._write(work)
-
-
-class _SQLiteLeadTransaction:
-    """The questions and the answer of one lead, on the writer's connection."""
-
-    def __init__(self, connection: sqlite3.Connection, sql: dict[str, str]) -> None:
-        self._run = connection.execute
-        self._sql = sql
-
-    def recall(self, scope: str, key: str, now: datetime) -> Remembered | None:
-        row = self._run(self._sql["recall"], (scope, key, time_text(now))).fetchone()
-        return Remembered(*row) if row else None
-
-    def twin(self, dealer_id: str, person_keys: Collection[str], vehicle_key: str, since: datetime) -> bytes | None:
-        found: list[tuple[str, str, bytes]] = []
-        for person_key in person_keys:
-            values = (dealer_id, person_key, time_text(since), vehicle_key)
-            found += self._run(self._sql["twin"], values).fetchall()
-        return min(found)[2] if found else None
-
-    def busy(self, dealer_id: str, rooftop: str, department: str, start: datetime, end: datetime) -> int:
-        values = (dealer_id, rooftop, department, int(end.timestamp()), int(start.timestamp()))
-        count: int = self._run(self._sql["busy"], values).fetchone()[0]
-        return count
-
-    def add(self, lead: NewLead) -> None:
-        received_at = time_text(lead.received_at)
-        self._run(
-            self._sql["add_lead"],
-            (
-                lead.lead_id, lead.dealer_id, lead.rooftop, lead.listing_id, received_at, lead.caller,
-                lead.vehicle_key, lead.business, lead.receipt, lead.snapshot,
-            ),
-        )  # fmt: skip
-        self._run(self._sql["add_grant"], (lead.lead_id, lead.grant))
-        for person_key in lead.person_keys:
-            self._run(self._sql["add_person"], (lead.dealer_id, person_key, received_at, lead.lead_id))
-        if lead.scope is not None and lead.expires_at is not None:
-            expires_at = time_text(lead.expires_at)
-            self._run(
-                self._sql["remember_key"],
-                (lead.scope, lead.key, lead.fingerprint, lead.lead_id, lead.receipt, expires_at),
-            )
-        if lead.booking is not None:
-            booking = lead.booking
-            self._run(
-                self._sql["add_appointment"],
-                (
-                    booking.appointment_id, lead.lead_id, lead.dealer_id, lead.rooftop, booking.department,
-                    booking.kind, booking.status, _seconds(booking.start), _seconds(booking.end),
-                ),
-            )  # fmt: skip
-        for delivery in lead.deliveries:
-            self._run(self._sql["add_delivery"], _new_delivery(delivery, lead.lead_id, lead.received_at))
-
-
-def _new_delivery(delivery: NewDelivery, lead_id: str, now: datetime) -> dict[str, Any]:
-    return {
-        "delivery_id": delivery.delivery_id, "lead_id": lead_id, "target": delivery.target, "kind": delivery.kind,
-        "content": delivery.content, "now": time_text(now),
-    }  # fmt: skip
 
 
 def _claimed(delivery: Delivery) -> dict[str, Any]:

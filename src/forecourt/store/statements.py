@@ -1,10 +1,12 @@
 """The SQL of a store, read from its files."""
 
+import re
 from functools import cache
 from importlib.resources import files
 from typing import Final
 
 _MARK: Final = "-- name: "
+_ROW: Final = re.compile(r"\bVALUES (\([^()]*\))")
 
 
 @cache
@@ -19,6 +21,12 @@ def queries(store: str) -> dict[str, str]:
                     raise ValueError(f"two statements of {store} are named {name.strip()}")
                 found[name.strip()] = statement.strip().rstrip(";")
     return found
+
+
+def repeated(statement: str, rows: int) -> str:
+    """Return the statement with its one row of VALUES so many times over; a row of it has no brackets inside."""
+    (found,) = _ROW.finditer(statement)
+    return statement[: found.end()] + f", {found[1]}" * (rows - 1) + statement[found.end() :]
 
 
 @cache

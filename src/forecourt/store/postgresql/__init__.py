@@ -35,6 +35,7 @@ from forecourt.store.statements import migrations, queries
 try:
     from forecourt.store.postgresql.access import PostgreSQLAccess
     from forecourt.store.postgresql.backup import back_up, restore
+    from forecourt.store.postgresql.group import LeadGroups
     from forecourt.store.postgresql.look import survey
     from forecourt.store.postgresql.outbox import PostgreSQLLeads
     from forecourt.store.postgresql.session import Connection, Lane, asked, connector, lock_id
@@ -79,6 +80,7 @@ class PostgreSQLStore(PostgreSQLLeads):
         self._connect = connector(address)
         self._sql = queries("postgresql")
         self._lanes: dict[str, Lane] = {}
+        self._groups = LeadGroups(self._write, self._decide_alone, self._sql)
         self.access = PostgreSQLAccess(self._write, self._read)
 
     # Opening and closing
@@ -92,6 +94,7 @@ class PostgreSQLStore(PostgreSQLLeads):
 
     async def close(self) -> None:
         """Finish the work that waits, then close every connection."""
+        await self._groups.close()
         lanes, self._lanes = self._lanes, {}
         for lane in lanes.values():
             await lane.close()

@@ -3,9 +3,10 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, TypeVar
 
-from forecourt.store import Booking, LeadRecord, LeadTransaction, Remembered
+from forecourt.store import Booking, Foreseen, LeadRecord, LeadTransaction, Remembered
 from forecourt.store.comparable import time_text
 from forecourt.store.outbox import (
     DELIVERED,
@@ -21,6 +22,7 @@ from forecourt.store.outbox import (
     Purged,
     StatusChange,
 )
+from forecourt.store.postgresql.group import LeadGroups
 from forecourt.store.postgresql.lead import PostgreSQLLeadTransaction, recall
 from forecourt.store.postgresql.session import Connection
 
@@ -40,6 +42,7 @@ class PostgreSQLLeads(ABC):
     """The part of the store that is about leads."""
 
     _sql: dict[str, str]
+    _groups: LeadGroups
 
     @abstractmethod
     async def _write(self, work: Callable[[Connection], Result]) -> Result:
@@ -51,13 +54,20 @@ class PostgreSQLLeads(ABC):
 
     # Taking a lead
 
-    async def decide_lead(self, work: Callable[[LeadTransaction], Result]) -> Result:
-        """Run `work` in a transaction; it waits for those of other leads that it meets, and for no more.
+    async def decide_lead(self, work: Callable[[LeadTransaction], Result], foreseen: Foreseen | None = None) -> Result:
+        """Run `work` in a transaction, with that of other leads where it is foreseen what they ask.
 
-        When the server is lost during the commit, nobody can tell whether the lead is kept: this is a StoreError
-        too, and asking again finds the lead by its key or as its twin.
+        A transaction waits for those of other leads that it meets, and for no more. When the server is lost during the
+        commit, nobody can tell whether the lead is kept: this is a StoreError too, and asking again finds the lead by
+        its key or as its twin.
         """
-        return await self._write(lambda connection: work(PostgreSQLLeadTransaction(connection, self._sql)))
+        if foreseen is None:
+            return await self._write(partial(self._decide_alone, work))
+        result: Result = await self._groups.decide(work, foreseen)
+        return result
+
+    def _decide_alone(self, work: Callable[[LeadTransaction], Result], connection: Connection) -> Result:
+        return work(PostgreSQLLeadTransaction(connection, self._sql))
 
     async def recall(self, scope: str, key: str, now: datetime) -> Remembered | None:
         """Look a key up, without a lock."""

@@ -1,6 +1,12 @@
 -- name: recall
 SELECT fingerprint, receipt FROM idempotency WHERE scope = %s AND key = %s AND expires_at > %s;
 
+-- name: recall_each
+SELECT number, fingerprint, receipt
+FROM unnest(%s::integer[], %s::text[], %s::bytea[], %s::timestamptz[]) AS asked (number, scope, key, now)
+    JOIN idempotency USING (scope, key)
+WHERE expires_at > now;
+
 -- name: twin
 SELECT lead.receipt FROM lead_person JOIN lead USING (lead_id)
 WHERE lead_person.dealer_id = %s AND lead_person.person_key = ANY(%s::text[]) AND lead_person.received_at >= %s
@@ -47,6 +53,49 @@ INSERT INTO appointment (appointment_id, lead_id, dealer_id, rooftop, department
 SELECT
     %(appointment_id)s, lead_id, dealer_id, rooftop, %(department)s, %(kind)s, %(status)s, %(start)s, %(end)s
 FROM added WHERE %(appointment_id)s::text IS NOT NULL;
+
+-- name: add_each
+-- The same for many leads without appointments.
+WITH added AS (
+    INSERT INTO lead (
+        lead_id, dealer_id, rooftop, listing_id, status, received_at, caller, vehicle_key, business, receipt,
+        snapshot
+    )
+    SELECT
+        lead_id, dealer_id, rooftop, listing_id, 'received', received_at, caller, vehicle_key, business, receipt,
+        snapshot
+    FROM unnest(
+        %(lead_ids)s::text[], %(dealer_ids)s::text[], %(rooftops)s::text[], %(listing_ids)s::text[],
+        %(received_at)s::timestamptz[], %(callers)s::text[], %(vehicle_keys)s::text[], %(businesses)s::bytea[],
+        %(receipts)s::bytea[], %(snapshots)s::bytea[]
+    ) AS new (
+        lead_id, dealer_id, rooftop, listing_id, received_at, caller, vehicle_key, business, receipt, snapshot
+    )
+    RETURNING lead_id, dealer_id, rooftop, received_at, receipt
+), granted AS (
+    INSERT INTO consent_grant (lead_id, body)
+    SELECT lead_id, body FROM unnest(%(lead_ids)s::text[], %(grants)s::bytea[]) AS new (lead_id, body)
+), known AS (
+    INSERT INTO lead_person (dealer_id, person_key, received_at, lead_id)
+    SELECT dealer_id, person_key, received_at, lead_id
+    FROM added JOIN unnest(%(persons_of)s::text[], %(person_keys)s::text[]) AS new (lead_id, person_key)
+        USING (lead_id)
+), remembered AS (
+    INSERT INTO idempotency (scope, key, fingerprint, lead_id, receipt, expires_at)
+    SELECT scope, key, fingerprint, lead_id, receipt, expires_at
+    FROM added JOIN unnest(
+        %(keys_of)s::text[], %(scopes)s::text[], %(keys)s::bytea[], %(fingerprints)s::text[],
+        %(expire_at)s::timestamptz[]
+    ) AS new (lead_id, scope, key, fingerprint, expires_at) USING (lead_id)
+    ON CONFLICT (scope, key) DO UPDATE SET
+        fingerprint = excluded.fingerprint, lead_id = excluded.lead_id,
+        receipt = excluded.receipt, expires_at = excluded.expires_at
+)
+INSERT INTO delivery (delivery_id, lead_id, target, kind, content, status, attempts, turn, since, next_at)
+SELECT delivery_id, lead_id, target, kind, content, 'waiting', 0, 0, received_at, received_at
+FROM added JOIN unnest(
+    %(deliveries_of)s::text[], %(delivery_ids)s::text[], %(targets)s::text[], %(kinds)s::text[], %(contents)s::bytea[]
+) AS new (lead_id, delivery_id, target, kind, content) USING (lead_id);
 
 -- name: add_delivery
 INSERT INTO delivery (delivery_id, lead_id, target, kind, content, status, attempts, turn, since, next_at)

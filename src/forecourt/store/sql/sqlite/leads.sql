@@ -1,6 +1,10 @@
 -- name: recall
 SELECT fingerprint, receipt FROM idempotency WHERE scope = ? AND key = ? AND expires_at > ?;
 
+-- name: recall_each
+WITH asked (number, scope, key, now) AS (VALUES (?, ?, ?, ?))
+SELECT number, fingerprint, receipt FROM asked CROSS JOIN idempotency USING (scope, key) WHERE expires_at > now;
+
 -- name: twin
 SELECT lead_person.received_at, lead_id, lead.receipt FROM lead_person JOIN lead USING (lead_id)
 WHERE lead_person.dealer_id = ? AND lead_person.person_key = ? AND lead_person.received_at >= ?
@@ -31,7 +35,7 @@ INSERT INTO appointment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: add_delivery
 INSERT INTO delivery (delivery_id, lead_id, target, kind, content, status, attempts, turn, since, next_at)
-VALUES (:delivery_id, :lead_id, :target, :kind, :content, 'waiting', 0, 0, :now, :now);
+VALUES (?, ?, ?, ?, ?, 'waiting', 0, 0, ?, ?);
 
 -- name: leads
 SELECT
