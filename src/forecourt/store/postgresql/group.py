@@ -19,7 +19,7 @@ from itertools import chain
 from typing import Any, Final, Protocol
 
 from forecourt.store import Foreseen, LeadTransaction, NewLead, Remembered, StoreError
-from forecourt.store.postgresql.session import Connection, asked, lock_id
+from forecourt.store.postgresql.session import Connection, asked, lock_id, together
 
 __all__ = ["LeadGroups", "insert_leads"]
 
@@ -170,15 +170,15 @@ class LeadGroups:
             [each.key.encode() for each in asked_for],
             [each.now for each in asked_for],
         )
-        with connection.pipeline():
+        with together(connection):
             self._lock(connection, (lock_id("key", each.scope, each.key) for each in asked_for))
-            rows = connection.execute(self._sql["recall_each"], values).fetchall()
-        return {number: Remembered(*found) for number, *found in rows}
+            rows = connection.execute(self._sql["recall_each"], values)
+        return {number: Remembered(*found) for number, *found in rows.fetchall()}
 
     def _write(self, connection: Connection, group: _Group, decided: Sequence[tuple[int, Sequence[NewLead]]]) -> None:
         """Write the leads that were decided, all at once; if that fails one by one, so that it is known which."""
         leads = [*chain.from_iterable(leads for _, leads in decided)]
-        with connection.pipeline():
+        with together(connection):
             for seller in sorted({lock_id("seller", lead.dealer_id) for lead in leads}):
                 connection.execute(self._sql["lock_shared"], (seller,))
             self._lock(

@@ -80,6 +80,13 @@ def lock_id(*parts: str) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
+_KNOWN: Final = all(
+    hasattr(psycopg.Pipeline, name) for name in ("_exit_gen", "_enqueue_sync", "_communicate_gen", "_fetch_gen")
+)
+"""Whether the driver ends a pipeline by the methods that we know. These are its own: where a release of it has others,
+its own end is good enough to work, and a test says that it is not good enough to keep."""
+
+
 @contextmanager
 def together(connection: Connection) -> Iterator[None]:
     """Send the statements of the block together, in one round trip; their answers are there after it.
@@ -89,7 +96,8 @@ def together(connection: Connection) -> Iterator[None]:
     still would keep its locks for good (decision 0048).
     """
     with connection.pipeline() as pipeline:
-        pipeline._exit_gen = lambda: _ended(pipeline)  # type: ignore[method-assign]
+        if _KNOWN:
+            pipeline._exit_gen = lambda: _ended(pipeline)  # type: ignore[method-assign]
         yield
 
 
