@@ -15,10 +15,10 @@ __all__ = ["command"]
 @click.option("--data", type=click.Path(file_okay=False), help="Folder of the database (default ./forecourt-data).")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 def command(file: str, config: str | None, data: str | None, as_json: bool) -> None:
-    """Copy the database into FILE, as of one moment.
+    """Copy the database into a new FILE.
 
-    Servers go on meanwhile. FILE must not be there yet; it is for its owner alone, and checked before it appears. With
-    PostgreSQL, pg_dump is needed.
+    It is the database of one moment; servers go on meanwhile. FILE must not be there yet; it is for its owner alone,
+    and checked before it appears. With PostgreSQL, pg_dump is needed.
 
     \b
     Example:

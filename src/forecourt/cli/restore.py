@@ -15,10 +15,10 @@ __all__ = ["command"]
 @click.option("--data", type=click.Path(file_okay=False), help="Folder of the database (default ./forecourt-data).")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 def command(file: str, config: str | None, data: str | None, as_json: bool) -> None:
-    """Make the database of a backup, whole or not at all.
+    """Make the database of a backup.
 
-    Stop the server and move the old database away first: nothing is written over. With PostgreSQL, pg_restore is
-    needed.
+    It is there as a whole or not at all. Stop the server and move the old database away first: nothing is written
+    over. With PostgreSQL, pg_restore is needed.
 
     \b
     Example:

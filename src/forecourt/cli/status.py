@@ -34,7 +34,9 @@ def command(
     check: bool,
     as_json: bool,
 ) -> None:
-    """Show stock, imports, leads and deliveries, and what needs attention.
+    """Show how the dealer agent stands.
+
+    That is stock, imports, leads and deliveries, and what needs attention.
 
     The database is only read, beside a server or without one. Status 1 when it cannot be.
 

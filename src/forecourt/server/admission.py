@@ -29,6 +29,9 @@ RESOURCE_METADATA: Final = "/.well-known/oauth-protected-resource"
 KEY_HEADER: Final = b"x-api-key"
 _KEY_SCHEME: Final = "apiKey"
 _OAUTH_SCHEME: Final = "oauth"
+_BESIDE_A_CALL: Final = 5
+_LEAST_BESIDE: Final = 100
+"""How many pages and messages a client may ask for beside each call of its limit, and how many at the least."""
 _REMEMBERED: Final = 16_384
 """Of how many credentials it is remembered whose they are."""
 
@@ -62,6 +65,9 @@ class Admission:
         self._tokens = tokens or (TokenVerifier(access.oauth) if access.oauth else None)
         self._open = self._keys is None and self._tokens is None
         self.limit = ClientLimit(limits)
+        self._beside: tuple[int, int] | None = None
+        if limits.requests is not None:
+            self._beside = (max(_BESIDE_A_CALL * limits.requests, _LEAST_BESIDE), limits.seconds)
         self.is_needed = not self._open or self.limit.is_set
         # Digests of credentials that were good, and whose they were: they open nothing, requests are counted by them.
         self._known: dict[bytes, tuple[str, tuple[int, int] | None]] = {}
@@ -102,15 +108,19 @@ class Admission:
         return self.limit.refusal(found[0] if found else counted_as(client[0] if client else ""))
 
     async def count(self, headers: Iterable[tuple[bytes, bytes]], address: str) -> None:
-        """Count what is no call of a skill, and what cannot be read, to whose it is. Raises AAPError RATE_LIMITED."""
+        """Count what cannot be read to whose it is. Raises AAPError RATE_LIMITED."""
         if self.is_needed:
             found = self._shown(headers)[1] or (counted_as(address), None)
             await self.limit.check(found[0], own=found[1])
 
-    async def count_page(self, address: str) -> None:
-        """Count what is read without a call, by its address and beside calls. Raises AAPError RATE_LIMITED."""
-        if self.limit.is_set:
-            await self.limit.check(f"{counted_as(address)}|pages")
+    async def count_beside(self, headers: Iterable[tuple[bytes, bytes]], address: str) -> None:
+        """Count a page, or a message that is no call, beside the calls of whose it is. Raises AAPError RATE_LIMITED.
+
+        Cards, schemas and handshakes are what a client needs before it can call at all, some of them with every call:
+        there are more of them than of calls, and each costs less.
+        """
+        if self._beside is not None:
+            await self.limit.check(f"{self.client_of(headers, address)}|beside", own=self._beside)
 
     def _shown(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[bool, tuple[str, tuple[int, int] | None] | None]:
         """Return whether there is a credential, and what is known of it."""

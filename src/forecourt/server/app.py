@@ -121,7 +121,7 @@ class Application:
         refusal = self.deployment.room.refusal(scope)
         if refusal is None:
             try:
-                await self.deployment.admission.count_page(address_of(scope))
+                await self.deployment.admission.count_beside(scope["headers"], address_of(scope))
             except AAPError as error:
                 refusal = error
         if refusal is not None:

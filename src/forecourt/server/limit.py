@@ -43,7 +43,8 @@ class ClientLimit:
         self._here = MovingWindows()
         self._shared = _shared(settings.store)
         self._failed_at: float | None = None
-        self._closed: dict[str, tuple[float, AAPError]] = {}
+        self._closed: dict[str, tuple[float, AAPError, bool]] = {}
+        """Until when a window is full, the error that says so, and whether this process alone has counted it."""
 
     @property
     def is_set(self) -> bool:
@@ -117,15 +118,23 @@ class ClientLimit:
         found = self._closed.get(name)
         if found is None:
             return 0.0
-        wait = found[0] - time.monotonic()
-        if wait <= 0:
+        now = time.monotonic()
+        until, _, here = found
+        if here and self._shared is not None and self._may_ask(now):
+            # Counted in an outage that may be over: the shared count decides.
+            until = now
+        if until <= now:
             del self._closed[name]
-        return wait
+        return until - now
+
+    def _may_ask(self, now: float) -> bool:
+        """Tell whether the shared count is to be asked: always, but for a pause after it has failed."""
+        return self._failed_at is None or now - self._failed_at >= _PAUSE_SECONDS
 
     async def _wait(self, asked: Sequence[tuple[Rate, str]]) -> float:
         """Count, and return how many seconds to wait where that was one too many, else 0."""
         now = time.monotonic()
-        if self._shared is not None and (self._failed_at is None or now - self._failed_at >= _PAUSE_SECONDS):
+        if self._shared is not None and self._may_ask(now):
             try:
                 async with asyncio.timeout(_PATIENCE_SECONDS):
                     waits = await _counted(self._shared, [(_item(rate), name) for rate, name in asked])
@@ -138,16 +147,16 @@ class ClientLimit:
                 if self._failed_at is not None:
                     _log.warning("the shared rate limits are reached again")
                 self._failed_at = None
-                return self._remembered(waits)
-        return self._remembered(self._here.hit(asked))
+                return self._remembered(waits, here=False)
+        return self._remembered(self._here.hit(asked), here=True)
 
-    def _remembered(self, waits: dict[str, float]) -> float:
+    def _remembered(self, waits: dict[str, float], *, here: bool) -> float:
         """Return the longest wait, and keep each: the windows open no earlier."""
         now = time.monotonic()
         for name, wait in waits.items():
             while len(self._closed) >= _CLOSED:
                 del self._closed[next(iter(self._closed))]
-            self._closed[name] = (now + wait, _limited(wait))
+            self._closed[name] = (now + wait, _limited(wait), here)
         return max(waits.values(), default=0.0)
 
 

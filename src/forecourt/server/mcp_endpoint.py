@@ -176,7 +176,7 @@ class MCPEndpoint:
         return structs.replace(answer, headers=(*answer.headers, (b"retry-after", b"%d" % seconds)), outcome=error.code)
 
     async def _unserved(self, error: AAPError, scope: Scope, receive: Receive, headers: dict[bytes, str]) -> Answer:
-        """Refuse a request for now: a call as a failed call, all else in HTTP's form; a long body is not waited for."""
+        """Refuse a call for now as a failed one; a long body is not waited for, and other messages are no calls."""
         began = perf_counter()
         message = await receive()
         if message["type"] != "http.request":
@@ -188,7 +188,9 @@ class MCPEndpoint:
             answer = self._later(error)
         else:
             call = self._binding.read(message["body"], headers)
-            answer = self._later(error) if isinstance(call, Answer) else self._binding.fail(call, error)
+            if isinstance(call, Answer):
+                return await self.answer(message["body"], headers, scope)
+            answer = self._binding.fail(call, error)
         version = self._binding.contract.version
         self._deployment.observer.answered(scope, "mcp", version, None, answer, perf_counter() - began)
         return answer
@@ -256,7 +258,7 @@ class MCPEndpoint:
             if isinstance(known, Answer):
                 return known, None
             try:
-                await self._admission.count(scope["headers"], address_of(scope))
+                await self._admission.count_beside(scope["headers"], address_of(scope))
             except AAPError as error:
                 return self._later(error), None
             if known.sellers != self._caller.sellers:
