@@ -4,7 +4,7 @@
 import asyncio
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -678,6 +678,29 @@ def test_a_replay_is_answered_though_the_grant_has_expired_and_the_vehicle_is_so
     assert floor.dealers_of_leads() == ["dealer-b"]
     other = lead("key-2", "dealer-b", vehicle_of_interest={"vin": "VINB77"})
     assert floor.refused(other).code == "INVALID_CONSENT"
+
+
+def test_a_replay_asks_the_store_once_however_many_sellers_there_are(
+    floor: Floor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = lead("key-1", vehicle_of_interest={"vin": "VINB77"})
+    first = floor.submit(wanted)
+    asked: list[list[str]] = []
+    among, alone = floor.store.recall_among, floor.store.recall
+
+    async def watched(scopes: Collection[str], key: str, now: datetime) -> Mapping[str, Any]:
+        asked.append([*scopes])
+        return await among(scopes, key, now)
+
+    async def watched_alone(scope: str, key: str, now: datetime) -> Any:
+        asked.append([scope])
+        return await alone(scope, key, now)
+
+    monkeypatch.setattr(floor.store, "recall_among", watched)
+    monkeypatch.setattr(floor.store, "recall", watched_alone)
+    assert floor.submit(wanted) == first
+    assert len(asked) == 1
+    assert len(asked[0]) > 1
 
 
 def test_a_replay_belongs_to_its_caller(floor: Floor) -> None:

@@ -20,7 +20,7 @@ from forecourt.errors import CODES, AAPError, Problem
 from forecourt.lead.consent import check_consent
 from forecourt.lead.outbox import Dispatch
 from forecourt.lead.seller import Seller
-from forecourt.lead.submit import Stock, replay, submit
+from forecourt.lead.submit import Stock, replay, replay_among, submit
 from forecourt.model import (
     Capabilities,
     DealerInformationReply,
@@ -329,10 +329,9 @@ class Agent:
         now = self._now()
         if request.dealer_id is None and len(served := self._served(caller)) > 1:
             # The vehicle settles the seller, and may be sold or offered elsewhere since the lead was accepted.
-            for dealer_id in served:
-                receipt = await replay(self._store, self._sellers[dealer_id], request, caller.identity, now)
-                if receipt is not None:
-                    return receipt
+            receipt = await replay_among(self._store, served, request, caller.identity, now)
+            if receipt is not None:
+                return receipt
         seller = self._seller_of_lead(request, caller)
         try:
             check_consent(request.consent, request.customer, now)

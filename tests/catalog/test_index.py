@@ -194,6 +194,22 @@ def test_stock_numbers_that_differ_only_far_in_are_told_apart() -> None:
     assert found(stock, Filters(stock=long.upper() + "2")) == ["a"]
 
 
+def test_long_identifiers_of_whole_networks_are_in_order_and_found() -> None:
+    # Rooftop and VIN, as imports write them: 300 of each rooftop, which differ within and beyond what is sorted by.
+    ids_of = {
+        f"{rooftop:02}-{number:03}": f"Example-Motors-{'Of-The-Far-' * (rooftop % 4)}{rooftop:04}:1FT{number:014}"
+        for rooftop in range(8)
+        for number in range(300)
+    }
+    stock = catalog(*(listing(name, vehicle_id=text, stock=text) for name, text in ids_of.items()))
+    expected = sorted(ids_of.values(), key=str.lower)
+    assert ids(stock.search(Filters(), Sort("stock"), limit=len(ids_of)).listings) == expected
+    for name in ("00-000", "03-299", "07-150"):
+        listed = stock.find(VehicleReference(vehicle_id=ids_of[name].upper()))
+        assert listed is not None
+        assert ids([listed]) == [ids_of[name]]
+
+
 def test_the_total_counts_all_matches_whatever_the_page() -> None:
     stock = catalog(*(listing(f"{number}", price=number) for number in range(9)))
     page = stock.search(Filters(at_least={"price": 3}), Sort("price"), skip=4, limit=1, after=Place("3", 3))

@@ -18,7 +18,7 @@ from forecourt.lead.calendar import AppointmentRules
 from forecourt.lead.outbox import Destination, Dispatch, opened
 from forecourt.lead.sealing import Sealer
 from forecourt.lead.seller import Seller
-from forecourt.lead.submit import KEY_LIFETIME, TWIN_WINDOW, Stock, replay, submit
+from forecourt.lead.submit import KEY_LIFETIME, TWIN_WINDOW, Stock, replay, replay_among, submit
 from forecourt.model import LeadRequest
 from forecourt.store import LeadRecord, Store, StoreError, open_store
 
@@ -185,6 +185,26 @@ def test_a_key_belongs_to_its_seller_and_its_caller(desk: Desk) -> None:
     }
     assert len(receipts) == 10
     assert desk.run(replay(desk.store, other, request("key-1"), "agent-3", NOW)) is None
+
+
+@pytest.mark.parametrize("caller", [None, "", 'agent "é"'])
+def test_a_replay_is_found_among_many_sellers_by_its_content(desk: Desk, caller: str | None) -> None:
+    other = Seller.from_profile("dealer-b", PROFILE)
+    asked = ["dealer-z", other.dealer_id, SELLER.dealer_id]
+
+    def found(wanted: LeadRequest, by: str | None = caller) -> bytes | None:
+        receipt: bytes | None = desk.run(replay_among(desk.store, asked, wanted, by, NOW))
+        return receipt
+
+    assert found(request("key-1")) is None
+    first = desk.submit(request("key-1"), by=caller)
+    second = desk.submit(request("key-1", message="x"), seller=other, by=caller)
+    assert found(request("key-1")) == first
+    assert found(request("key-1", message="x")) == second
+    assert found(request("key-1", message="y")) is None
+    assert found(request("key-2")) is None
+    assert found(request("key-1"), "agent-9") is None
+    assert found(request()) is None
 
 
 def test_a_key_that_has_expired_takes_a_new_lead(desk: Desk) -> None:

@@ -195,6 +195,26 @@ def test_a_key_is_recalled_in_its_scope_until_it_expires(store: Store, runner: a
     assert runner.run(store.recall("scope-1", "KEY-1", NOW)) is None
 
 
+def test_a_key_is_recalled_in_each_of_many_scopes_that_know_it(store: Store, runner: asyncio.Runner) -> None:
+    odd = json.dumps(["dealer-é", 'agent "1"'])
+    kept = {
+        scope: lead(f"lead_{number}", key="key-1", scope=scope, expires_at=NOW + HOUR * number)
+        for number, scope in enumerate(("scope-1", odd, "scope-3", "not-asked"), start=1)
+    }
+    ask(runner, store, keep(*kept.values(), lead("lead_9", key="key-2", scope="scope-4", expires_at=NOW + 9 * HOUR)))
+    asked = [*(f"other-{number}" for number in range(3000)), "scope-4", "scope-3", odd, "scope-1"]
+
+    def found(key: str, now: datetime) -> dict[str, Remembered]:
+        return dict(runner.run(store.recall_among(asked, key, now)))
+
+    expected = {scope: Remembered("f-1", kept[scope].receipt) for scope in ("scope-1", odd, "scope-3")}
+    assert found("key-1", NOW) == expected
+    del expected["scope-1"]
+    assert found("key-1", NOW + HOUR) == expected, "what has expired is not known"
+    assert found("KEY-1", NOW) == {}
+    assert runner.run(store.recall_among([], "key-1", NOW)) == {}
+
+
 def test_an_expired_key_can_be_used_again(store: Store, runner: asyncio.Runner) -> None:
     ask(runner, store, keep(lead(key="key-1", expires_at=NOW + HOUR)))
     again = lead(key="key-1", fingerprint="f-2", received_at=NOW + 2 * HOUR, expires_at=NOW + 9 * HOUR)

@@ -88,6 +88,7 @@ OPERATIONS: dict[str, Callable[[Store], Any]] = {
     "has_departed": lambda store: store.has_departed(["dealer-a"], VehicleReference("VIN1")),
     "decide_lead": lambda store: store.decide_lead(take_once("key-1")),
     "recall": lambda store: store.recall("scope-1", "key-1", NOW),
+    "recall_among": lambda store: store.recall_among(["scope-1"], "key-1", NOW),
     "leads": lambda store: store.leads(None, 1),
     "lead": lambda store: store.lead("lead_1"),
     "secrets": lambda store: store.secrets("cursor", lambda: Secret("k", b"v"), NOW),

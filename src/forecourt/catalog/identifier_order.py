@@ -3,6 +3,7 @@ kept.
 """
 
 import re
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any, Final, overload
@@ -168,7 +169,7 @@ class IdentifierIntake:
         self._positions: list[int] = []
         self._key_chunks: list[np.ndarray[Any, np.dtype[np.bytes_]]] = []
         self._position_chunks: list[Positions] = []
-        self._long: set[int] = set()
+        self._long = array("I")
 
     def take(self, first: int, column: Sequence[str | None]) -> None:
         """Take the texts of the positions from `first` on; a blank one is none."""
@@ -176,10 +177,16 @@ class IdentifierIntake:
         joined = "\n".join(texts)
         if joined and joined.isascii() and not _ODD.search(joined) and joined.count("\n") == len(texts) - 1:
             normals = joined.lower().split("\n")
-            if max(map(len, texts)) < _KEY_LIMIT // 2:
-                self._keys += [f"{normal}\0{text}" for normal, text in zip(normals, texts, strict=True)]
-                self._positions += [position for position, text in enumerate(column, first) if text]
-                return
+            keys = [f"{normal}\0{text}" for normal, text in zip(normals, texts, strict=True)]
+            positions = [position for position, text in enumerate(column, first) if text]
+            if 2 * max(map(len, texts)) >= _KEY_LIMIT:
+                self._long.extend(
+                    position for position, key in zip(positions, keys, strict=True) if len(key) > _KEY_LIMIT
+                )
+                keys = [key[:_KEY_LIMIT] for key in keys]
+            self._keys += keys
+            self._positions += positions
+            return
         for position, text in enumerate(column, first):
             if text:
                 self._add(position, text)
@@ -190,7 +197,7 @@ class IdentifierIntake:
             return
         key = f"{normal}\0{text}".encode("utf-8", "surrogatepass")
         if len(key) > _KEY_LIMIT or "\0" in text:
-            self._long.add(position)
+            self._long.append(position)
             key = key[:_KEY_LIMIT]
         self._keys.append(key)
         self._positions.append(position)
@@ -222,15 +229,13 @@ class IdentifierIntake:
         return positions, np.flatnonzero(changes).astype(np.uint32)
 
     def _settle(self, positions: Positions, changes: np.ndarray[Any, np.dtype[np.bool_]], bodies: Bodies) -> None:
-        """Order by their whole keys the runs that a cut key made equal."""
-        starts = np.flatnonzero(changes).tolist()
-        runs = dict.fromkeys(
-            bisect_right(starts, rank) - 1
-            for rank in np.flatnonzero(np.isin(positions, np.fromiter(self._long, dtype=np.uint32))).tolist()
-        )
-        for run in runs:
-            start = starts[run]
-            end = starts[run + 1] if run + 1 < len(starts) else len(positions)
+        """Order by their whole keys the runs that a cut key made equal; one that is equal to no other is in order."""
+        starts = np.flatnonzero(changes)
+        ends = np.append(starts[1:], positions.size)
+        cut = np.flatnonzero(np.isin(positions, np.frombuffer(self._long, dtype=np.uint32)))
+        runs = np.unique(np.searchsorted(starts, cut, side="right") - 1)
+        runs = runs[ends[runs] - starts[runs] > 1]
+        for start, end in zip(starts[runs].tolist(), ends[runs].tolist(), strict=True):
             entries = []
             for position in positions[start:end].tolist():
                 text = self._decode(bodies[position])

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -27,6 +28,8 @@ DAY_MINUTES: Final = 24 * 60
 _DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _TIME: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
 _LAST_MINUTE: Final = DAY_MINUTES - 1
+_SPANS: Final = 1024
+"""How many pairs of times are remembered as read."""
 _DAY: Final = timedelta(days=1)
 
 
@@ -155,9 +158,13 @@ def _instant(day: date, minutes: int, zone: ZoneInfo) -> datetime:
 
 
 def _spans(times: Mapping[str, str] | None) -> tuple[Span, ...]:
-    if times is None:
-        return ()
-    opens, closes = _minutes(times["open"]), _minutes(times["close"])
+    return () if times is None else _span(times["open"], times["close"])
+
+
+@lru_cache(_SPANS)
+def _span(first: str, last: str) -> tuple[Span, ...]:
+    # A network's thousands of rooftops open and close at a few dozen times.
+    opens, closes = _minutes(first), _minutes(last)
     if opens == closes:
         return ()
     if closes == _LAST_MINUTE:

@@ -107,13 +107,23 @@ class Dispatch:
         wake: Callable[[], None] = lambda: None,
     ) -> None:
         """Take the destinations by dealer id. `wake` is called, without waiting, when something new is there."""
-        self.destinations = dict(destinations or {})
+        self.destinations = destinations or {}
         self.sealer = sealer or Sealer()
         self.wake = wake
 
+    @property
+    def destinations(self) -> Mapping[str, Sequence[Destination]]:
+        """The destinations by dealer id; set as a whole."""
+        return self._destinations
+
+    @destinations.setter
+    def destinations(self, destinations: Mapping[str, Sequence[Destination]]) -> None:
+        self._destinations = dict(destinations)
+        self._by_key = {each.key: each for found in destinations.values() for each in found}
+
     def destination(self, key: str) -> Destination | None:
         """Return the destination that deliveries name, None when it is not configured any more."""
-        return next((each for found in self.destinations.values() for each in found if each.key == key), None)
+        return self._by_key.get(key)
 
     def of_lead(
         self, dealer_id: str, lead_id: str, rooftop: str | None, booking: Booking | None, now: datetime

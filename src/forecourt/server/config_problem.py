@@ -5,9 +5,11 @@ import re
 import types
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 import msgspec
+from msgspec.structs import FieldInfo
 
 from forecourt.server.toml_place import Key, line_of, spelled
 
@@ -26,6 +28,7 @@ _KINDS: Final = {
 }
 _EXPECTED: Final = re.compile(r"Expected `(?P<kinds>[^`]+)`(?:, got `(?P<got>[^`]+)`)?(?P<rest>.*)")
 _AT: Final = re.compile(r" - at `(?P<place>[^`]*)`$")
+_KINDS_REMEMBERED: Final = 128
 _STEP: Final = re.compile(r"\[(\d+)\]|\[\.\.\.\]|\.([^.\[]+)")
 
 
@@ -104,7 +107,7 @@ def mistakes(value: Any, kind: Any, key: Key = ()) -> Iterator[ConfigProblem]:
 
 
 def _table_mistakes(table: dict[str, Any], kind: type[msgspec.Struct], key: Key) -> Iterator[ConfigProblem]:
-    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    fields = _fields(kind)
     for name in table:
         if name not in fields:
             close = difflib.get_close_matches(name, fields, 1)
@@ -115,6 +118,12 @@ def _table_mistakes(table: dict[str, Any], kind: type[msgspec.Struct], key: Key)
             yield from mistakes(table[name], field.type, (*key, name))
         elif field.required:
             yield ConfigProblem((*key, name), "is missing")
+
+
+@lru_cache(_KINDS_REMEMBERED)
+def _fields(kind: type[msgspec.Struct]) -> dict[str, FieldInfo]:
+    """Return the fields of a struct by their names in the file; finding them out costs more than looking at a table."""
+    return {field.encode_name: field for field in msgspec.structs.fields(kind)}
 
 
 def _table_kind(kind: Any) -> Any:

@@ -139,10 +139,15 @@ def _planned(
             if not isinstance(via, str):
                 raise ValueError("via: must be the name of a way to deliver")
             common = {name: table[name] for name in COMMON_KEYS if name in table}
-            wrong = [*mistakes(common, _Own, place), *mistakes(settings, settings_of(via), place)]
-            if wrong:
-                raise ConfigError(wrong)
-            destination = _destination(seller, msgspec.convert(common, _Own), via, names)
+            struct = settings_of(via)
+            try:
+                own = msgspec.convert(common, _Own)
+                msgspec.convert(settings, struct)
+            except msgspec.ValidationError as error:
+                # What is wrong is looked for only where something is: it takes much longer.
+                wrong = [*mistakes(common, _Own, place), *mistakes(settings, struct, place)]
+                raise (ConfigError(wrong) if wrong else ConfigError(str(error), *place)) from error
+            destination = _destination(seller, own, via, names)
         except ConfigError:
             raise
         except ValueError as error:

@@ -295,7 +295,7 @@ class FeedSchedule:
 
 
 def _scheduled(sellers: Mapping[str, Seller], feeds: Sequence[Feed], vocabulary: Vocabulary) -> list[_Scheduled]:
-    scopes: list[tuple[str, str | None]] = []
+    rooftops: dict[str, set[str | None]] = {}
     found: list[_Scheduled] = []
     wrong: list[ConfigProblem] = []
     for number, feed in enumerate(feeds):
@@ -303,13 +303,13 @@ def _scheduled(sellers: Mapping[str, Seller], feeds: Sequence[Feed], vocabulary:
             seller = seller_of(feed, sellers)
             feed_options(seller, feed, vocabulary)
             scope = (seller.dealer_id, rooftop_of(seller, feed))
-            for dealer_id, rooftop in scopes:
-                if dealer_id == scope[0] and (rooftop == scope[1] or None in (rooftop, scope[1])):
-                    raise ConfigError("another feed is of the same stock, and each would drop the other's", "rooftop")
+            others = rooftops.setdefault(seller.dealer_id, set())
+            if others and (scope[1] is None or not others.isdisjoint((scope[1], None))):
+                raise ConfigError("another feed is of the same stock, and each would drop the other's", "rooftop")
         except ConfigError as error:
             wrong += error.inside("feeds", number).problems
             continue
-        scopes.append(scope)
+        others.add(scope[1])
         mark = hashlib.sha256(msgspec.json.encode((feed, scope))).hexdigest()[:16]
         found.append(_Scheduled(feed, seller, f"{seller.dealer_id} {shown(feed.source)} {mark}"))
     if wrong:

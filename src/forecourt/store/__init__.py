@@ -5,7 +5,7 @@
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -394,6 +394,10 @@ class Store(Outbox, Protocol):
 
     async def recall(self, scope: str, key: str, now: datetime) -> Remembered | None:
         """Return what `key` came with before, without a transaction."""
+        ...
+
+    async def recall_among(self, scopes: Collection[str], key: str, now: datetime) -> Mapping[str, Remembered]:
+        """Return what `key` came with before in each of these scopes that know it: one question for all of them."""
         ...
 
     async def leads(self, dealer_id: str | None, limit: int) -> Sequence[LeadRecord]:

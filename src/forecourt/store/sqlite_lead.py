@@ -65,6 +65,16 @@ class SQLiteLeads(ABC):
         """Look a key up."""
         return await self._read(lambda connection: recall(connection, self._sql, scope, key, now))
 
+    async def recall_among(self, scopes: Collection[str], key: str, now: datetime) -> Mapping[str, Remembered]:
+        """Look a key up in all scopes."""
+        values = {"scopes": json.dumps([*scopes]), "key": key, "now": time_text(now)}
+
+        def work(connection: sqlite3.Connection) -> Mapping[str, Remembered]:
+            rows = connection.execute(self._sql["recall_among"], values)
+            return {scope: Remembered(*found) for scope, *found in rows}
+
+        return await self._read(work)
+
     async def leads(self, dealer_id: str | None, limit: int) -> Sequence[LeadRecord]:
         """Read the newest leads."""
         values = {"dealer_id": dealer_id, "limit": limit}

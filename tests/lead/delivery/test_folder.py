@@ -7,6 +7,7 @@ import stat
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -154,13 +155,34 @@ def test_the_file_is_on_the_disk_before_its_name_and_the_name_before_the_end(
 
 
 def test_what_a_dead_process_left_is_swept_and_what_a_living_one_writes_is_not(tmp_path: Path) -> None:
-    old, new, other = (
+    old, new, other, foreign = (
         tmp_path / f".{name}.part"
-        for name in ("lead_1-del_1.adf.xml.aa", "lead_1-del_1.adf.xml.bb", "lead_1-del_2.adf.xml.aa")
+        for name in (
+            f"lead_1-del_1.adf.xml.{'a' * 16}",
+            f"lead_1-del_1.adf.xml.{'b' * 16}",
+            f"lead_1-del_2.adf.xml.{'c' * 16}",
+            "download",
+        )
     )
-    for path in (old, new, other):
+    for path in (old, new, other, foreign):
         path.write_bytes(b"half")
-    for path in (old, other):
+    for path in (old, other, foreign):
         os.utime(path, (time.time() - 7200,) * 2)
     send(tmp_path, parcel())
-    assert names(tmp_path) == [new.name, other.name, "lead_1-del_1.adf.xml"]
+    assert names(tmp_path) == sorted([new.name, foreign.name, "lead_1-del_1.adf.xml"])
+
+
+def test_a_long_folder_is_looked_through_once_and_not_with_every_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[Path] = []
+    scan = os.scandir
+
+    def watched(path: Path) -> Any:
+        looked.append(path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", watched)
+    send(tmp_path, *(parcel(delivery_id=f"del_{number}") for number in range(3)))
+    assert looked == [tmp_path]
+    assert len(names(tmp_path)) == 3

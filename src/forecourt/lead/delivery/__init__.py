@@ -10,6 +10,7 @@ import pkgutil
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final, Literal, Protocol
 
 import msgspec
@@ -116,8 +117,10 @@ def open_target(settings: Mapping[str, Any]) -> Target:
     return target
 
 
-def _modules() -> list[str]:
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+@cache
+def _modules() -> tuple[str, ...]:
+    # Looked for once: a network opens thousands of targets.
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
 
 
 def _way(name: str) -> Any:

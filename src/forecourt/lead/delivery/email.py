@@ -23,6 +23,7 @@ from forecourt.address import is_loopback
 from forecourt.lead.adf.text import LONGEST_LINE, to_ascii_xml
 from forecourt.lead.delivery import DeliveryError, Parcel, TargetError
 from forecourt.lead.delivery.secret import read_secret
+from forecourt.lead.delivery.trust import trusting
 
 __all__ = ["SETTINGS", "TARGET", "EmailSettings", "EmailTarget"]
 
@@ -96,7 +97,7 @@ class EmailTarget:
         self._password = read_secret("password", settings.password_env, settings.password_file)
         if (settings.username is None) != (self._password is None):
             raise TargetError("username: needs password_env or password_file, and either of them needs it")
-        self._context = _context(settings.ca_file)
+        self._context = trusting(self.kind, settings.ca_file)
         self._domain = settings.sender.rpartition("@")[2]
 
     async def send(self, parcel: Parcel) -> None:
@@ -208,13 +209,6 @@ def _check(settings: EmailSettings) -> None:
         raise TargetError("to: names an address twice")
     if settings.username is not None and settings.starttls == "no" and not settings.tls and not _is_own(settings.host):
         raise TargetError('starttls: "no" would send the password in the clear')
-
-
-def _context(ca_file: str | None) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=ca_file)
-    except (OSError, ValueError):
-        raise TargetError("ca_file: is no file of PEM certificates that can be read") from None
 
 
 def _is_own(host: str) -> bool:

@@ -1,6 +1,7 @@
 """Delivery into a folder: one file per parcel, whole or not there at all."""
 
 import asyncio
+import contextlib
 import errno
 import os
 import re
@@ -20,8 +21,9 @@ __all__ = ["SETTINGS", "TARGET", "FolderSettings", "FolderTarget"]
 
 _SUFFIXES: Final[Mapping[str, str]] = {"adf": ".adf.xml", "event": ".json", "notice": ".txt"}
 _SAFE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}", re.ASCII)
+_UNFINISHED: Final = re.compile(r"\..+\.[0-9a-f]{16}\.part", re.ASCII | re.DOTALL)
 _ABANDONED: Final = 3600.0
-"""Seconds after which an unfinished file has no writer any more."""
+"""Seconds after which an unfinished file has no writer any more; a target looks for such as often."""
 _REASONS: Final[Mapping[int, str]] = {
     errno.ENOENT: "the folder is not there",
     errno.ENOTDIR: "the folder is not a folder",
@@ -50,6 +52,7 @@ class FolderTarget:
         if "\0" in settings.path:
             raise TargetError("path: holds a null character")
         self._folder = Path(settings.path)
+        self._swept = float("-inf")
 
     async def send(self, parcel: Parcel) -> None:
         """Write the parcel and see it onto the disk. A calendar comes first: the text says that all is there."""
@@ -64,6 +67,11 @@ class FolderTarget:
         """Nothing is held open."""
 
     def _write_all(self, parcel: Parcel) -> None:
+        now = time.monotonic()
+        if now >= self._swept + _ABANDONED:
+            # Not with every file: a folder that nobody empties is long.
+            _sweep(self._folder)
+            self._swept = now
         name = f"{_named(parcel.lead_id)}-{_named(parcel.delivery_id)}"
         if parcel.calendar is not None:
             _write(self._folder, f"{name}.ics", parcel.calendar)
@@ -73,10 +81,9 @@ class FolderTarget:
 def _write(folder: Path, name: str, content: bytes) -> None:
     """Put a file in place in one step, durable before this returns; one that is there already is replaced.
 
-    A crash leaves the old state or the new one, and at most an unfinished file that begins with a dot, which the next
-    try takes away.
+    A crash leaves the old state or the new one, and at most an unfinished file that begins with a dot, which is taken
+    away later.
     """
-    _sweep(folder, name)
     unfinished = folder / f".{name}.{secrets.token_hex(8)}.part"
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -91,15 +98,16 @@ def _write(folder: Path, name: str, content: bytes) -> None:
     _keep_names(folder)
 
 
-def _sweep(folder: Path, name: str) -> None:
-    """Take away what tries of this file left behind when their process died."""
+def _sweep(folder: Path) -> None:
+    """Take away what tries left behind when their process died; nothing but unfinished files of ours."""
     until = time.time() - _ABANDONED
-    for entry in folder.glob(f".{name}.*.part"):
-        try:
-            if entry.stat().st_mtime < until:
-                entry.unlink()
-        except FileNotFoundError:
-            continue
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if not _UNFINISHED.fullmatch(entry.name):
+                continue
+            with contextlib.suppress(FileNotFoundError):
+                if entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_mtime < until:
+                    os.unlink(entry.path)
 
 
 def _keep_names(folder: Path) -> None:

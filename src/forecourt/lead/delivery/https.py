@@ -20,6 +20,7 @@ from forecourt.address import AddressError, is_loopback, resolve
 from forecourt.lead.delivery import DeliveryError, Parcel, TargetError
 from forecourt.lead.delivery.secret import read_secret
 from forecourt.lead.delivery.signature import SIGNATURE_HEADER, sign
+from forecourt.lead.delivery.trust import trusting
 
 __all__ = ["DELIVERY_HEADER", "LONGEST_WAIT", "SETTINGS", "TARGET", "HTTPSSettings", "HTTPSTarget"]
 
@@ -86,7 +87,7 @@ class HTTPSTarget:
             raise TargetError(f"secret: must be at least {_SHORTEST_SECRET} characters long")
         if len(self._secrets) > _MOST_SECRETS:
             raise TargetError(f"secret: at most {_MOST_SECRETS} lines, one for each secret that is still in use")
-        self._context = _context(settings.ca_file)
+        self._context = trusting(self.kind, settings.ca_file)
         self._client: httpx.AsyncClient | None = None
 
     async def send(self, parcel: Parcel) -> None:
@@ -222,13 +223,6 @@ def _read(settings: HTTPSSettings) -> SplitResult:
 
 def _fits(host: str, allowed: str) -> bool:
     return host.endswith(allowed) if allowed.startswith(".") else host == allowed
-
-
-def _context(ca_file: str | None) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=ca_file)
-    except (OSError, ValueError):
-        raise TargetError("ca_file: is no file of PEM certificates that can be read") from None
 
 
 def _judged(status: int, wait: str | None) -> DeliveryError:

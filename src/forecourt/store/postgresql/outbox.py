@@ -73,6 +73,15 @@ class PostgreSQLLeads(ABC):
         """Look a key up, without a lock."""
         return await self._read(lambda connection: recall(connection, self._sql, scope, key, now))
 
+    async def recall_among(self, scopes: Collection[str], key: str, now: datetime) -> Mapping[str, Remembered]:
+        """Look a key up in all scopes, without a lock."""
+
+        def work(connection: Connection) -> Mapping[str, Remembered]:
+            rows = connection.execute(self._sql["recall_among"], ([*scopes], key.encode(), now))
+            return {scope: Remembered(*found) for scope, *found in rows}
+
+        return await self._read(work)
+
     async def leads(self, dealer_id: str | None, limit: int) -> Sequence[LeadRecord]:
         """Read the newest leads."""
         values = {"dealer_id": dealer_id, "limit": limit}

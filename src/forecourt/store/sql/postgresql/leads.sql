@@ -1,6 +1,10 @@
 -- name: recall
 SELECT fingerprint, receipt FROM idempotency WHERE scope = %s AND key = %s AND expires_at > %s;
 
+-- name: recall_among
+SELECT scope, fingerprint, receipt FROM idempotency
+WHERE scope = ANY(%s::text[]) AND key = %s AND expires_at > %s;
+
 -- name: recall_each
 SELECT number, fingerprint, receipt
 FROM unnest(%s::integer[], %s::text[], %s::bytea[], %s::timestamptz[]) AS asked (number, scope, key, now)

@@ -1,6 +1,10 @@
 -- name: recall
 SELECT fingerprint, receipt FROM idempotency WHERE scope = ? AND key = ? AND expires_at > ?;
 
+-- name: recall_among
+SELECT scope, fingerprint, receipt FROM idempotency
+WHERE scope IN (SELECT value FROM json_each(:scopes)) AND key = :key AND expires_at > :now;
+
 -- name: recall_each
 WITH asked (number, scope, key, now) AS (VALUES (?, ?, ?, ?))
 SELECT number, fingerprint, receipt FROM asked CROSS JOIN idempotency USING (scope, key) WHERE expires_at > now;
