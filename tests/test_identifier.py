@@ -103,7 +103,7 @@ def test_random_bytes_are_of_the_length_asked_for_and_never_the_same() -> None:
 def test_a_forked_process_goes_on_with_bytes_of_its_own() -> None:
     code = (
         "import os; from forecourt.identifier import random_bytes; random_bytes(1); sys = __import__('sys');"
-        "child = os.fork(); print(random_bytes(16).hex(), flush=True); child and os.waitpid(child, 0)"
+        "child = os.fork(); os.write(1, random_bytes(16).hex().encode() + b'\\n'); child and os.waitpid(child, 0)"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
     one, other = found.stdout.split()

@@ -188,9 +188,12 @@ class MCPEndpoint:
             answer = self._later(error)
         else:
             call = self._binding.read(message["body"], headers)
-            if isinstance(call, Answer):
+            if not isinstance(call, Answer):
+                answer = self._binding.fail(call, error)
+            elif self._deployment.room.refusal(scope) is None:
                 return await self.answer(message["body"], headers, scope)
-            answer = self._binding.fail(call, error)
+            else:
+                answer = self._later(error)
         version = self._binding.contract.version
         self._deployment.observer.answered(scope, "mcp", version, None, answer, perf_counter() - began)
         return answer
