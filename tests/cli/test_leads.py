@@ -291,7 +291,13 @@ def test_the_leads_of_a_shopper_are_found_by_email_and_by_phone(dealer: Dealer) 
     line = dealer.run("find", "--email", "ZEPHYRINE@example.com ").stdout
     assert line.split("\t")[::3] == [one, "example"]
     assert "Zephyrine" not in line
-    assert [each["lead_id"] for each in dealer.json("find", "--phone", "(415) 555-0123")] == []
+    # With its country or without: a shopper who asks to be forgotten is there.
+    for phone in ("(415) 555-0123", "0415 555 0123", "5550123"):
+        assert [each["lead_id"] for each in dealer.json("find", "--phone", phone)] == [other]
+    assert dealer.json("find", "--phone", "+1 (415) 555-0124") == []
+    for wrong in (("--phone", "123"), ("--phone", "none"), ("--email", "zephyrine")):
+        refused = dealer.run("find", *wrong)
+        assert (refused.exit_code, f"{wrong[0]}: " in refused.stderr) == (2, True)
     assert [each["lead_id"] for each in dealer.json("find", "--phone", "+1 (415) 555-0123")] == [other]
     dealer.run("purge", "--lead", one)
     assert dealer.run("find", "--email", "zephyrine@example.com").stdout == "no lead is of this shopper\n"

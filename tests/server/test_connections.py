@@ -45,7 +45,9 @@ def book(concurrent: int = 2, **settings: object) -> tuple[Connections, list[str
         ("fe80::1%eth0", "fe80::/64"),
         ("::1", "::1"),
         ("", ""),
-        ("unix:", "unix:"),
+        ("unix:", "?"),
+        ("junk", "?"),
+        ("300.1.1.1", "?"),
     ],
 )
 def test_an_address_is_counted_alone_and_of_ipv6_its_network_of_64_bits(address: str, name: str) -> None:

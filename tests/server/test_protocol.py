@@ -123,10 +123,11 @@ def bodies(*packets: bytes) -> list[bytes]:
             self.found: list[bytes] = []
             self.parser = httptools.HttpRequestParser(self)
             self.headers, self.url = [], b""
-            self._offers = self._in_head = False
+            self._offers = self._in_head = self._host = False
 
         def on_message_begin(self) -> None:
             self.headers, self.url, self._offers, self._in_head, self.body = [], b"", False, True, b""
+            self._host = False
 
         def on_headers_complete(self) -> None:
             self._offers = self.parser.should_upgrade()
@@ -323,3 +324,69 @@ def test_where_too_much_is_under_way_the_rest_waits_for_a_moment_and_is_told_to_
         agent.loop.call_soon_threadsafe(room.leave)
         assert agent.serves()
         assert refused(agent, "overload") == 1
+
+
+# What the other side has shut down, or never begins
+
+
+@pytest.mark.parametrize("wait", [0.0, 0.05])
+@pytest.mark.parametrize("times", [1, 3])
+def test_who_sends_no_more_is_answered_what_is_due(tmp_path: Path, times: int, wait: float) -> None:
+    with running(tmp_path) as agent:
+        for _ in range(5):
+            with agent.connection() as connection:
+                connection.settimeout(10)
+                connection.sendall(raw() * times)
+                time.sleep(wait)
+                connection.shutdown(socket.SHUT_WR)
+                received = b"".join(iter(lambda: connection.recv(1 << 20), b""))
+            assert received.count(b'"result"') == times
+        # Half a request is none, and nothing is due on an idle connection.
+        for sent in (raw()[:-5], b"", raw()[:20]):
+            with agent.connection() as connection:
+                connection.settimeout(10)
+                connection.sendall(sent)
+                connection.shutdown(socket.SHUT_WR)
+                assert connection.recv(1 << 20) == b""
+        assert agent.app.deployment.connections.under_way == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/a2a", "Content-Length: 100\r\n", 200),
+        ("/a2a", "Content-Length: 99999999\r\nExpect: 100-continue\r\n", 200),
+        ("/a2a", "Transfer-Encoding: chunked\r\n", 200),
+        ("/mcp", "Content-Length: 100\r\nAccept: application/json, text/event-stream\r\n", 408),
+    ],
+)
+def test_a_body_that_never_begins_is_not_waited_for(tmp_path: Path, path: str, headers: str, status: int) -> None:
+    with running(tmp_path, server={"body_seconds": 0.2}) as agent:
+        host = f"Host: 127.0.0.1:{agent.port}\r\n"
+        head = f"POST {path} HTTP/1.1\r\n{host}Content-Type: application/json\r\n{headers}\r\n"
+        with agent.connection() as connection:
+            connection.settimeout(10)
+            connection.sendall(head.encode())
+            received = b"".join(iter(lambda: connection.recv(1 << 20), b""))
+        assert f"HTTP/1.1 {status} ".encode() in received
+        assert b"must arrive within 0.2 seconds" in received
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET /healthz HTTP/1.1\r\n\r\n", 400),
+        (b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400),
+        (b"GET /healthz HTTP/1.1\r\nHost: a b\r\n\r\n", 400),
+        (b"GET /healthz HTTP/1.1\r\nHost: <a>\r\n\r\n", 400),
+        (b"GET /healthz HTTP/1.1\r\nHost: [::1]:80\r\n\r\n", 200),
+        (b"GET /healthz HTTP/1.1\r\nHost:\r\n\r\n", 200),
+        (b"GET /healthz HTTP/1.0\r\n\r\n", 200),
+        (b"GET /healthz HTTP/2.0\r\nHost: a\r\n\r\n", 505),
+        (b"POST /a2a HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+        (b"POST /a2a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
+    ],
+)
+def test_a_head_says_whom_it_is_for_and_how_it_is_framed(tmp_path: Path, head: bytes, status: int) -> None:
+    with running(tmp_path) as agent:
+        assert agent.exchange(head).status == status

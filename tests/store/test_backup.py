@@ -157,6 +157,9 @@ def test_what_is_cut_off_damaged_or_no_backup_is_refused_in_a_line(
             refused(runner, other, backup, r"is (damaged|cut off)")
             damaged += 1
     assert damaged >= 3
+    for more in (content, b"x"):
+        backup.write_bytes(content + more)
+        refused(runner, other, backup, "something follows the backup")
     backup.write_bytes(b"not a backup at all")
     refused(runner, other, backup, "is no backup of forecourt backup")
     backup.write_bytes(gzip.compress(b"something else"))

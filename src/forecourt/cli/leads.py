@@ -307,7 +307,10 @@ def find(email: str | None, phone: str | None, as_json: bool, config: str | None
     async def work(deployment: "Deployment") -> tuple[list[dict[str, Any]], str]:
         from forecourt.lead.search import leads_of
 
-        looked = await leads_of(deployment.store, deployment.dispatch().sealer, email, phone)
+        try:
+            looked = await leads_of(deployment.store, deployment.dispatch().sealer, email, phone)
+        except ValueError as error:
+            raise click.UsageError(f"{'--email' if '@' in str(error) else '--phone'}: {error}") from None
         found = []
         for lead_id in looked.lead_ids:
             record = await deployment.store.lead(lead_id)

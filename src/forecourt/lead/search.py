@@ -4,6 +4,7 @@ What would find them at once, a hash of the address, is deleted after a day, so 
 """
 
 import json
+import unicodedata
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +17,7 @@ __all__ = ["MOST_FOUND", "Found", "leads_of"]
 
 MOST_FOUND: Final = 10_000
 _BATCH: Final = 500
+_LEAST_DIGITS: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +32,16 @@ class Found:
 async def leads_of(store: Outbox, sealer: Sealer, email: str | None, phone: str | None) -> Found:
     """Return the leads, at most `MOST_FOUND`, whose shopper gave this email address or this phone number.
 
-    They are compared as duplicates are. Leads that were purged are nobody's. Raises StoreError.
+    Emails are compared as duplicates are, phones by their last digits: a number is given with its country or without,
+    and who asks to be forgotten is not to be told that nothing is there. Leads that were purged are nobody's. Raises
+    ValueError for what is neither, and StoreError.
     """
-    wanted = person_keys({"email": email, "phone": phone}, "")
+    address = person_keys({"email": email}, "")
+    digits = _digits(phone)
+    if email is not None and (not address or "@" not in email):
+        raise ValueError("an email address has an @")
+    if phone is not None and len(digits) < _LEAST_DIGITS:
+        raise ValueError(f"a phone number has {_LEAST_DIGITS} digits at least")
     found: list[str] = []
     closed, reason, after = 0, "", ""
     while len(found) < MOST_FOUND and (batch := await store.lead_fields(after, _BATCH)):
@@ -45,6 +54,22 @@ async def leads_of(store: Outbox, sealer: Sealer, email: str | None, phone: str 
             except SealError as error:
                 closed, reason = closed + 1, str(error)
                 continue
-            if person_keys(business["customer"], "") & wanted:
+            customer = business["customer"]
+            if person_keys({"email": customer.get("email")}, "") & address or _same(digits, customer.get("phone")):
                 found.append(fields.lead_id)
     return Found(tuple(found[:MOST_FOUND]), closed, reason)
+
+
+def _digits(phone: object) -> str:
+    """Return the digits of a number, in ASCII, without the zeros that lead out of a country."""
+    if not isinstance(phone, str):
+        return ""
+    found = (unicodedata.decimal(sign, None) for sign in phone)
+    return "".join(str(digit) for digit in found if digit is not None).lstrip("0")
+
+
+def _same(digits: str, phone: object) -> bool:
+    other = _digits(phone)
+    if min(len(digits), len(other)) < _LEAST_DIGITS:
+        return False
+    return digits.endswith(other) or other.endswith(digits)

@@ -7,7 +7,7 @@ where that is known, else its address, for IPv6 its network of 64 bits, which on
 import logging
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from ipaddress import IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from typing import Final, Protocol
 
 from forecourt.server.config import Limits, Server
@@ -166,16 +166,27 @@ class Connections:
 
 @lru_cache(maxsize=4096)
 def counted_as(address: str) -> str:
-    """Return the name under which an address is counted: IPv6 by its first 64 bits, everything else as it is."""
+    """Return the name under which an address is counted: IPv6 by its first 64 bits, IPv4 as it is.
+
+    What is no address, because a proxy passes on what clients claim, has one name together.
+    """
     if ":" not in address:
-        return address
+        return address if not address or _is_address(address) else "?"
     try:
         found = IPv6Address(address.partition("%")[0])
     except ValueError:
-        return address
+        return "?"
     if found.ipv4_mapped is not None:
         return str(found.ipv4_mapped)
     return address if found.is_loopback else str(IPv6Network((int(found) >> 64 << 64, 64)))
+
+
+def _is_address(text: str) -> bool:
+    try:
+        IPv4Address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def raise_file_limit(connections: int) -> None:

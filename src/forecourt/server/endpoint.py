@@ -67,7 +67,7 @@ class A2AEndpoint:
             await self._turn_away(refusal, scope, receive, send)
             return
         try:
-            message = await receive()
+            message = await begin(receive, self._body_seconds)
             if message["type"] == "http.request" and not message.get("more_body", False):
                 body = message["body"]
                 if len(body) > self._max_body:
@@ -117,7 +117,10 @@ class A2AEndpoint:
     async def _turn_away(self, error: AAPError, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse a request without reading more of it than the id that the answer needs; a long body not at all."""
         began = perf_counter()
-        message = await receive()
+        try:
+            message = await begin(receive, self._body_seconds)
+        except BodyRefusedError:
+            message = {"type": "http.request", "more_body": True}
         whole = message["type"] == "http.request" and not message.get("more_body", False)
         if whole and len(message["body"]) <= _LOOKED_AT:
             answer = self._binding.turn_away(message["body"], error)
@@ -173,6 +176,15 @@ def pick(headers: Iterable[tuple[bytes, bytes]], names: Collection[bytes] = HEAD
     return found
 
 
+async def begin(receive: Receive, seconds: float) -> MutableMapping[str, Any]:
+    """Return the first piece of a body. Raises BodyRefusedError when not even that comes within `seconds`."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await receive()
+    except TimeoutError:
+        raise BodyRefusedError(_too_slow(seconds), 408) from None
+
+
 async def read_rest(message: MutableMapping[str, Any], receive: Receive, limit: int, seconds: float) -> bytes:
     """Return the whole body of which `message` is the beginning.
 
@@ -197,10 +209,14 @@ async def read_rest(message: MutableMapping[str, Any], receive: Receive, limit: 
                 elif length > limit * _DRAIN_FACTOR:
                     break
     except TimeoutError:
-        raise BodyRefusedError(f"The request's body must arrive within {seconds:g} seconds", 408) from None
+        raise BodyRefusedError(_too_slow(seconds), 408) from None
     if length > limit:
         raise BodyRefusedError(too_long(limit))
     return b"".join(chunks)
+
+
+def _too_slow(seconds: float) -> str:
+    return f"The request's body must arrive within {seconds:g} seconds"
 
 
 def too_long(limit: int) -> str:

@@ -24,6 +24,7 @@ from forecourt.server.endpoint import (
     Scope,
     Send,
     address_of,
+    begin,
     internal_error,
     pick,
     read_rest,
@@ -141,7 +142,7 @@ class MCPEndpoint:
 
     async def _body(self, receive: Receive) -> bytes:
         """Return the body, which is there in one piece nearly always."""
-        message = await receive()
+        message = await begin(receive, self._body_seconds)
         if message["type"] != "http.request" or message.get("more_body", False):
             return await read_rest(message, receive, self._max_body, self._body_seconds)
         body: bytes = message["body"]
@@ -178,7 +179,10 @@ class MCPEndpoint:
     async def _unserved(self, error: AAPError, scope: Scope, receive: Receive, headers: dict[bytes, str]) -> Answer:
         """Refuse a call for now as a failed one; a long body is not waited for, and other messages are no calls."""
         began = perf_counter()
-        message = await receive()
+        try:
+            message = await begin(receive, self._body_seconds)
+        except BodyRefusedError:
+            message = {"type": "http.request", "more_body": True}
         if message["type"] != "http.request":
             raise ClientGoneError
         if message.get("more_body", False):

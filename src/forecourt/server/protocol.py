@@ -5,6 +5,7 @@ client that reads nothing. Nothing that a client sent is said again in a refusal
 """
 
 import asyncio
+import re
 import time
 from functools import partial
 from typing import Any, Final, cast
@@ -37,8 +38,12 @@ MOST_LINGERING: Final = 64
 _MALFORMED: Final = (400, "malformed", b"Invalid HTTP request received.\n")
 _TARGET: Final = (414, "target", b"The request's target is too long.\n")
 _HEAD: Final = (431, "headers", b"The request's headers are too many or too long.\n")
+_CODING: Final = (501, "coding", b"The only transfer coding here is chunked.\n")
+_VERSION: Final = (505, "version", b"HTTP/1.1 and HTTP/1.0 are spoken here.\n")
 _METHOD: Final = (501, "method", b"There is no such method here.\n")
 _AHEAD: Final = (400, "ahead", b"Too many requests without waiting for an answer.\n")
+_HOST: Final = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=:%\[\]-]*")
+"""What a host and a port are written with (RFC 3986 section 3.2.2)."""
 _CROWDED: Final = {
     "connections_per_client": (429, b"Too many connections from this address.\n"),
     "connections": (503, b"Too many connections.\n"),
@@ -83,6 +88,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._quiet_bytes = 0
         """Bytes of packets since the head that brought no byte of the body."""
         self._offers = False
+        self._host = False
+        """Whether the head that is being read has named a host, once and well (RFC 9112 section 3.2)."""
         self._running: RequestResponseCycle | None = None
         self._paused_at: float | None = None
         self._closing_at: float | None = None
@@ -136,6 +143,23 @@ class BoundedProtocol(HttpToolsProtocol):
             # Extensions of chunks, or trailers, without end.
             self._refuse(*_MALFORMED)
 
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Take it that the client sends no more; whether the connection stays open, for answers that are due.
+
+        Who shuts its side down after a request (`nc -N`, some proxies) waits for the answer all the same.
+        """
+        self._deaf = True
+        if not self.transport.can_write_eof():
+            # TLS, which has no half of a connection.
+            return False
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete or self._in_message:
+            # Nothing is due, or the request will never be whole.
+            self.transport.close()
+        else:
+            cycle.keep_alive = False
+        return True
+
     def pause_writing(self) -> None:
         """Begin to wait for the client to read."""
         self._paused_at = self.loop.time()
@@ -172,7 +196,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         self._in_head = self._in_message = self._began_here = True
         self._head_bytes = self._quiet_bytes = 0
-        self._offers = False
+        self._offers = self._host = False
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
@@ -188,6 +212,13 @@ class BoundedProtocol(HttpToolsProtocol):
         if len(self.headers) >= MAX_HEADERS:
             self._stop(_HEAD)
         super().on_header(name, value)
+        name = self.headers[-1][0]
+        if name == b"host":
+            if self._host or _HOST.fullmatch(value) is None:
+                self._stop(_MALFORMED)
+            self._host = True
+        elif name == b"transfer-encoding" and value.strip().lower() != b"chunked":
+            self._stop(_CODING)
 
     def on_headers_complete(self) -> None:
         """Begin the request, unless it offers an upgrade: then it comes again without."""
@@ -195,6 +226,12 @@ class BoundedProtocol(HttpToolsProtocol):
             size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
             if size > MAX_HEAD:
                 self._stop(_HEAD)
+        version = self.parser.get_http_version()
+        if version != "1.1" and version != "1.0":
+            self._stop(_VERSION)
+        if not self._host if version == "1.1" else any(name == b"transfer-encoding" for name, _ in self.headers):
+            # Nobody's, or HTTP/1.0 with a framing that its proxies do not know (RFC 9112 sections 3.2 and 6.1).
+            self._stop(_MALFORMED)
         if self.parser.should_upgrade():
             if self.parser.get_method() == b"CONNECT":
                 self._stop(_METHOD)

@@ -15,6 +15,8 @@ __all__ = ["EPHEMERAL", "Backup", "BackupError", "new_file", "pack", "scratch", 
 EPHEMERAL: Final = frozenset({"access_record", "access_mark", "lease"})
 """Tables whose rows no backup has: Sessions and what they have used, which must not come to life again, and leases."""
 
+_GZIP: Final = 16 + zlib.MAX_WBITS
+"""What zlib calls the form that `pack` writes."""
 _PIECE: Final = 1 << 20
 _LEVEL: Final = 1
 """The quickest compression: a stock of JSON becomes a fifth by it, and hardly less by a slower one."""
@@ -91,18 +93,18 @@ def unpack(file: Path, copy: Path) -> None:
     except OSError as error:
         raise BackupError(f"{file} cannot be read: {error.strerror}") from None
     with source, copy.open("wb") as target:
+        packed = zlib.decompressobj(wbits=_GZIP)
         try:
-            with gzip.GzipFile(fileobj=source) as packed:
-                if not packed.peek(1):
-                    raise EOFError
-                shutil.copyfileobj(packed, target, _PIECE)
-        except EOFError:
-            raise BackupError(f"{file} is cut off") from None
-        except gzip.BadGzipFile as error:
-            damaged = "CRC" in str(error) or "length" in str(error)
+            while not packed.eof and (piece := packed.unconsumed_tail or source.read(_PIECE)):
+                target.write(packed.decompress(piece, _PIECE))
+            target.write(packed.flush())
+        except zlib.error as error:
+            damaged = "header" not in str(error)
             raise BackupError(f"{file} is {'damaged' if damaged else 'no backup of forecourt backup'}") from None
-        except zlib.error:
-            raise BackupError(f"{file} is damaged") from None
+        if not packed.eof:
+            raise BackupError(f"{file} is cut off")
+        if packed.unused_data or source.read(1):
+            raise BackupError(f"{file} is damaged: something follows the backup")
 
 
 def _publish(draft: Path, file: Path) -> None:

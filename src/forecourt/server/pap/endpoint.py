@@ -23,6 +23,7 @@ from forecourt.server.endpoint import (
     Receive,
     Scope,
     Send,
+    begin,
     internal_error,
     read_rest,
 )
@@ -141,7 +142,7 @@ class OperationEndpoint:
 
 async def body_of(receive: Receive, limit: int, seconds: float) -> bytes:
     """Return a request's body. Raises BodyRefusedError and ClientGoneError."""
-    message = await receive()
+    message = await begin(receive, seconds)
     if message["type"] == "http.request" and not message.get("more_body", False) and len(message["body"]) <= limit:
         body: bytes = message["body"]
         return body
