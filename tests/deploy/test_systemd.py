@@ -11,6 +11,7 @@ from typing import Final
 
 import click
 import pytest
+from click.testing import CliRunner
 from tests.deploy.shipped import DEPLOY
 from tests.interop.npm import missing
 
@@ -96,3 +97,32 @@ def test_it_runs_a_command_that_there_is_and_stops_for_good_at_a_mistake() -> No
     assert command.make_context(name, arguments).params
     # What `forecourt` ends with where its configuration is wrong, as its page says.
     assert service["RestartPreventExitStatus"] == "2"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="changes the user, which root alone may")
+def test_a_command_by_hand_has_what_the_service_has(tmp_path: Path) -> None:
+    etc = tmp_path / "etc"
+    etc.mkdir()
+    assert CliRunner().invoke(main, ["init", str(etc)]).exit_code == 0
+    (etc / "secrets.env").write_text(
+        f"FORECOURT_STORE='sqlite:{tmp_path}/elsewhere.db'\nFORECOURT_SERVER__NAME='A $1 `b`'\n"
+    )
+    said = tmp_path / "said"
+    said.write_text("#!/bin/sh\nexec env\n")
+    said.chmod(0o755)
+    script = (DEPLOY / "forecourtctl").read_text(encoding="utf-8")
+    assert _COMMAND in script
+    for one, other in (("/etc/forecourt", str(etc)), (_COMMAND, str(said)), ("-u forecourt", "-u root")):
+        script = script.replace(one, other)
+    (tmp_path / "forecourtctl").write_text(script)
+    done = subprocess.run(
+        ["sh", str(tmp_path / "forecourtctl")], capture_output=True, text=True, timeout=60, check=True
+    )
+    seen = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    assert seen["FORECOURT_STORE"] == f"sqlite:{tmp_path}/elsewhere.db"
+    assert seen["FORECOURT_SERVER__NAME"] == "A $1 `b`"
+    assert seen["FORECOURT_CONFIG"] == f"{etc}/forecourt.toml"
+    assert seen["FORECOURT_DATA"] == "/var/lib/forecourt"
+    unit = UNIT.read_text(encoding="utf-8")
+    assert "Environment=FORECOURT_CONFIG=/etc/forecourt/forecourt.toml\n" in unit
+    assert "Environment=FORECOURT_DATA=%S/forecourt\n" in unit
