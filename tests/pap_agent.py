@@ -155,7 +155,8 @@ class PAPAgent:
         """Send one request as it is given, on a connection of its own."""
         with contextlib.closing(self.server.connect(_SECONDS)) as connection:
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-            connection.putheader("Host", "dealer.localhost")
+            if not any(name == "Host" for name, _ in headers):
+                connection.putheader("Host", "dealer.localhost")
             for name, value in headers:
                 connection.putheader(name, value)
             connection.putheader("Content-Length", str(len(body)))

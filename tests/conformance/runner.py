@@ -8,7 +8,7 @@ Templates, in requests and expectations, are objects with one of these members:
 - `{"$now": "+3d"}`: a time from now on (s, m, h, d; "+0d" is now) as RFC 3339 in UTC with seconds. `zone` writes it
   with that zone's offset; `weekday` moves it to that day of the week, on or after, and `later` by days from there;
   `date` moves it to that day of the year ("12-24"), on or after; `at` sets the clock; `"as": "utc"` writes the result
-  in UTC all the same.
+  in UTC all the same, the name of another zone in that one.
 - `{"$day": -1, "then": "T10:15:00Z"}`: a day, counted from the one on which the server was started, and more text.
 - `{"$unique": "anna-{number}@example.com"}`: a text of its own for each run of a case. `{number}` counts runs;
   `{area}` is an area code for a phone number.
@@ -168,6 +168,8 @@ def _moment(template: Mapping[str, Any]) -> str:
         moment = datetime.combine(moment.date(), time.fromisoformat(template["at"]), moment.tzinfo)
     if "zone" not in template or template.get("as") == "utc":
         return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if "as" in template:
+        moment = moment.astimezone(ZoneInfo(template["as"]))
     return moment.isoformat()
 
 

@@ -139,10 +139,10 @@ def test_names_are_escaped_on_the_page(tmp_path: Path) -> None:
     tmp_path.joinpath("profile.json").write_text(json.dumps(named))
     dealer = {"id": "own", "profile": str(tmp_path / "profile.json")}
     with running(tmp_path / "data", dealer=dealer) as agent:
-        page = agent.get("/", Accept="text/html", Host="<img>.example.com").body
+        assert agent.get("/", Accept="text/html", Host="<img>.example.com").status == 400
+        page = agent.get("/", Accept="text/html").body
         assert page.count(b"&lt;script&gt;") == 2
         assert b"<script" not in page
-        assert b"<img" not in page
         assert agent.get("/dealers/own/v3.1/a2a").status == 200
         assert agent.get(CARD).json()["name"] == named["name"]
 
