@@ -1,11 +1,10 @@
 """`python -m benchmarks.lead_rate`: how many leads a second are taken durably, next to a bare loop of the same inserts.
 
 One server process takes leads of 32 clients over HTTP (A2A). The bare loop writes the rows of such leads with the same
-statements into the same schema, every commit on the disk, with as many leads a commit as the server was seen to put
-into one, on PostgreSQL on as many connections as the server takes groups on. The stores write all leads of a commit
-with one statement a table (SQLite) or one in all (PostgreSQL), so the bare loop does: it is faster so than row by row,
-which is shown beside it and is not what the ratios are of. `submit` in this process, without HTTP, is between the two.
-They take turns in rounds; the ratios are medians.
+statement into the same schema, every commit on the disk, with as many leads a commit as the server was seen to put into
+one. Beside it, and not what the ratios are of: such a loop that writes row by row, and for PostgreSQL as many loops at
+once as the server has groups under way. `submit` in this process, without HTTP, is between the two. All take turns in
+rounds; the ratios are medians.
 
 By default no lead is sent on, so that taking is what is measured; --deliver adds a server that delivers into a folder
 meanwhile.
@@ -24,11 +23,13 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import structs
 
 from benchmarks.a2a_search import free_port
 from benchmarks.load import http_request, measure
@@ -41,6 +42,8 @@ from forecourt.store import NewLead, Remembered, open_store
 
 CLIENTS: Final = 32
 _LEAST: Final = 0.6
+_AT_A_TIME: Final = 2
+"""How many groups the server has under way on PostgreSQL."""
 _ROWS: Final = 400
 """Different leads that the bare loop draws its rows from; each row has an id, a key and persons of its own."""
 _START_SECONDS: Final = 30
@@ -114,21 +117,21 @@ def _serve(config: str, port: int, commits: Any, covered: Any) -> None:
     writer: Any = sqlite
     commit = writer.commit_together
 
-    def counted(connection: sqlite3.Connection, sql: dict[str, str], works: Sequence[Any]) -> list[Any]:
+    def counted(connection: sqlite3.Connection, sql: dict[str, str], works: Sequence[Any], intake: Any) -> list[Any]:
         commits.value += 1
         covered.value += len(works)
-        return list(commit(connection, sql, works))
+        return list(commit(connection, sql, works, intake))
 
     writer.commit_together = counted
     groups: Any = group.LeadGroups
-    take = groups._take
+    take = groups._take_new
 
-    def taken(self: object, together: Any, connection: object) -> None:
+    def taken(self: object, together: Any, connection: object) -> bool:
         commits.value += 1
         covered.value += len(together.members)
-        take(self, together, connection)
+        return bool(take(self, together, connection))
 
-    groups._take = taken
+    groups._take_new = taken
     uvicorn.Server(uvicorn_config(create_app(load(config)), host="127.0.0.1", port=port)).run()
 
 
@@ -160,7 +163,7 @@ class Served:
 
     def measure(self, seconds: float) -> tuple[float, float]:
         """Return leads a second and leads in one commit."""
-        requests = self._requests(int(6000 * seconds))
+        requests = self._requests(int(20_000 * seconds))
         kept, commits, works = self._count(), self._commits.value, self._works.value
         seen = measure(self.port, requests, connections=CLIENTS, seconds=seconds)
         kept = self._count() - kept
@@ -185,7 +188,7 @@ async def submitting(address: str, seconds: float) -> float:
     await store.open()
     seller = Seller.from_profile(DEALER_ID, profile())
     name = uuid.uuid4().hex
-    requests = iter([lead_request(f"{name}-{number}") for number in range(int(8000 * seconds))])
+    requests = iter([lead_request(f"{name}-{number}") for number in range(int(30_000 * seconds))])
     taken = 0
     begun = time.perf_counter()
 
@@ -230,49 +233,51 @@ def rows() -> Iterator[NewLead]:
     for number, lead in enumerate(itertools.cycle(collector.leads)):
         mark = f"{name}{number:08}"
         persons = [f"{person[:-16]}{mark}" for person in lead.person_keys]
-        yield replace(lead, lead_id=f"lead_{mark}", key=f"key-{mark}", person_keys=persons)
+        yield structs.replace(lead, lead_id=f"lead_{mark}", key=f"key-{mark}", person_keys=persons)
 
 
 def bare_sqlite(address: str, seconds: float, group: float, by_row: bool = False) -> float:
     """Insert in one loop, committing after so many leads on average: those of a commit together, or row `by_row`."""
     from forecourt.store.sqlite import _STATEMENTS, SQLiteStore
     from forecourt.store.sqlite_group import insert_leads
+    from forecourt.store.sqlite_intake import Intake, lead_rows
     from forecourt.store.statements import queries
 
     connection = SQLiteStore(address)._connect(_STATEMENTS)
     assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
     sql = queries("sqlite")
-    leads = list(itertools.islice(rows(), int(30_000 * seconds)))
+    intake = Intake(connection, sql)
+    leads = list(itertools.islice(rows(), int(60_000 * seconds)))
     written = 0
     begun = time.perf_counter()
     for commit in itertools.count(1):
         until = round(commit * group)
         if time.perf_counter() >= begun + seconds or until > len(leads):
             break
-        connection.execute("BEGIN IMMEDIATE")
         if by_row:
+            connection.execute("BEGIN IMMEDIATE")
             for lead in leads[written:until]:
                 insert_leads(connection, sql, [lead])
+            connection.execute("COMMIT")
         else:
-            insert_leads(connection, sql, leads[written:until])
-        connection.execute("COMMIT")
+            intake._write(lead_rows(leads[written:until]))
         written = until
     rate = written / (time.perf_counter() - begun)
     connection.close()
     return rate
 
 
-def bare_postgresql(address: str, seconds: float, group: float, by_row: bool = False) -> float:
-    """Insert on as many connections as the server takes groups on, so many leads a commit on average.
+def bare_postgresql(address: str, seconds: float, group: float, by_row: bool = False, loops: int = 1) -> float:
+    """Insert in one loop, or in several with a connection each, committing after so many leads on average.
 
     Those of a commit are written together, or by a statement each (`by_row`).
     """
-    from forecourt.store.postgresql.group import _AT_A_TIME, insert_leads
+    from forecourt.store.postgresql.group import _locks, _written, insert_leads
     from forecourt.store.postgresql.session import connector
     from forecourt.store.statements import queries
 
     connect, sql = connector(address), queries("postgresql")
-    leads = list(itertools.islice(rows(), int(15_000 * seconds)))
+    leads = list(itertools.islice(rows(), int(40_000 * seconds)))
     commits = iter([leads[round(n * group) : round((n + 1) * group)] for n in range(int(len(leads) / group))])
     written: list[int] = []
 
@@ -280,14 +285,17 @@ def bare_postgresql(address: str, seconds: float, group: float, by_row: bool = F
         count = 0
         with contextlib.closing(connect()) as connection:
             while time.perf_counter() < begun + seconds and (some := next(commits, None)) is not None:
-                connection.execute("BEGIN")
-                for each in [[lead] for lead in some] if by_row else [some]:
-                    insert_leads(connection, sql, each)
-                connection.commit()
+                if by_row:
+                    connection.execute("BEGIN")
+                    for lead in some:
+                        insert_leads(connection, sql, [lead])
+                    connection.commit()
+                else:
+                    connection.execute(sql["add_new"], {"leads": _written(some), "locks": _locks(some)})
                 count += len(some)
         written.append(count)
 
-    threads = [threading.Thread(target=loop) for _ in range(_AT_A_TIME)]
+    threads = [threading.Thread(target=loop) for _ in range(loops)]
     begun = time.perf_counter()
     for thread in threads:
         thread.start()
@@ -342,6 +350,8 @@ def compare(address: str, folder: Path, bare: Callable[..., float], chosen: argp
             runs.groups.append(group)
             runs.add("bare loop", bare(address, chosen.seconds, group))
             runs.add("bare loop, row by row", bare(address, chosen.seconds, group, True))
+            if bare is bare_postgresql:
+                runs.add(f"{_AT_A_TIME} bare loops", bare(address, chosen.seconds, group, loops=_AT_A_TIME))
             runs.add("submit, no HTTP", asyncio.run(submitting(address, chosen.seconds)))
         if chosen.deliver:
             served.pop("over HTTP").stop()

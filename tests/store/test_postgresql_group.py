@@ -129,13 +129,15 @@ def test_a_key_that_another_process_holds_keeps_the_others_for_a_while_only(
         loop = asyncio.get_running_loop()
 
         def wait(transaction: LeadTransaction) -> None:
-            transaction.recall("scope-1", "key-3", NOW)
+            transaction.recall("scope-1", "held-3", NOW)
             loop.call_soon_threadsafe(held.set)
             asyncio.run_coroutine_threadsafe(release.wait(), loop).result(10)
 
         holding = asyncio.create_task(holder.decide_lead(wait))
         await held.wait()
-        answers = await together(*(keyed(impatient, f"key-{number}") for number in range(8)))
+        # Locks are a whole database's: other tests' leads must not be of the same seller and person.
+        own: dict[str, Any] = {"dealer_id": "dealer-of-the-impatient", "person_keys": {"impatient"}}
+        answers = await together(*(keyed(impatient, f"held-{number}", **own) for number in range(8)))
         release.set()
         await holding
         await holder.close()
@@ -159,6 +161,81 @@ def test_a_connection_lost_in_the_middle_of_a_group_fails_it_whole(
     assert {type(answer) for answer in answers} == {StoreError}
     assert runner.run(store.leads(None, 10)) == []
     assert len({*runner.run(together(*(keyed(store, f"key-{number}") for number in range(3))))}) == 3
+
+
+def test_new_leads_take_one_statement_and_known_keys_the_long_way(
+    store: Store, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick: list[bool] = []
+    take_new = module.LeadGroups._take_new
+
+    def seen(self: Any, group: Any, connection: Any) -> bool:
+        quick.append(take_new(self, group, connection))
+        return quick[-1]
+
+    monkeypatch.setattr(module.LeadGroups, "_take_new", seen)
+    first = runner.run(together(keyed(store, "key-1"), keyed(store, "key\0-2", person_keys={"a", "b"})))
+    assert all(quick)
+    quick.clear()
+    again = runner.run(together(keyed(store, "key-1"), keyed(store, "key\0-2"), keyed(store, "key-3")))
+    assert again[:2] == first
+    assert not all(quick)
+    assert len(runner.run(store.leads(None, 10))) == 3
+
+
+def test_a_lead_without_a_key_waits_for_its_twin_that_is_just_being_written(
+    store: Store, address: str, runner: asyncio.Runner
+) -> None:
+    def twin_or_new(transaction: LeadTransaction) -> bytes:
+        new = lead()
+        first = transaction.twin("dealer-a", {"person-1"}, "none", NOW)
+        if first is None:
+            transaction.add(new)
+        return first or new.receipt
+
+    async def both() -> list[Any]:
+        other = open_store(address)
+        await other.open()
+        try:
+            asked = [keyed(store, f"key-{number}") for number in range(8)]
+            return await together(*asked, *(other.decide_lead(twin_or_new) for _ in range(8)))
+        finally:
+            await other.close()
+
+    for _ in range(5):
+        answers = runner.run(both())
+        # Whoever came first, those without a key are one lead, if any.
+        assert len({*answers[8:]} - {*answers[:8]}) <= 1
+        assert {type(answer) for answer in answers} == {bytes}
+
+
+def test_a_server_that_took_new_leads_but_was_lost_before_it_said_so_has_them_once(
+    store: Store, address: str, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Losing:
+        """A connection that is lost between the commit and its answer."""
+
+        closed = False
+
+        def __init__(self, connection: Any) -> None:
+            self._connection = connection
+
+        def execute(self, *asked: Any) -> None:
+            self._connection.execute(*asked)
+            hang_up(address)
+            self._connection.execute("SELECT 1")
+
+    take_new = module.LeadGroups._take_new
+
+    def losing(self: Any, group: Any, connection: Any) -> bool:
+        lost: Any = Losing(connection)
+        return take_new(self, group, lost)
+
+    monkeypatch.setattr(module.LeadGroups, "_take_new", losing)
+    answers = runner.run(together(*(keyed(store, f"key-{number}") for number in range(4))))
+    kept = {row.receipt for row in runner.run(store.leads(None, 10))}
+    assert {*answers} == kept
+    assert len(kept) == 4
 
 
 @pytest.mark.parametrize("groups", [1, 2])

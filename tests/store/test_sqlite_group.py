@@ -17,6 +17,7 @@ from tests.store.sample import NOW, booking, lead, take_once, take_slot
 from forecourt.store import Foreseen, LeadTransaction, NewDelivery, NewLead, StoreError
 from forecourt.store.sqlite import migrate
 from forecourt.store.sqlite_group import Failure, LeadWork, Work, commit_together, insert_leads
+from forecourt.store.sqlite_intake import Intake
 from forecourt.store.statements import queries
 
 SQL: Final = queries("sqlite")
@@ -27,13 +28,32 @@ class RefusedError(Exception):
     """A decision against a lead."""
 
 
+class Connection(sqlite3.Connection):
+    """A connection that may have the quick way."""
+
+    intake: Intake | None = None
+
+
+@pytest.fixture(scope="module", params=["the long way", "the quick way"], autouse=True)
+def has_intake(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Have every test once on connections with the quick way for new leads, and once on others."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(WAY, "quick", request.param == "the quick way")
+        yield
+
+
+WAY: Final = {"quick": False}
+
+
 def fresh(path: Path | str = ":memory:") -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, factory=Connection)
     connection.execute("PRAGMA foreign_keys = ON")
     if path == ":memory:":
         connection.deserialize(_empty())
     else:
         migrate(connection)
+    if WAY["quick"]:
+        connection.intake = Intake(connection, SQL)
     return connection
 
 
@@ -51,7 +71,7 @@ def connection() -> Iterator[sqlite3.Connection]:
 
 
 def together(connection: sqlite3.Connection, *works: Work | LeadWork) -> list[Any]:
-    return commit_together(connection, SQL, works)
+    return commit_together(connection, SQL, works, getattr(connection, "intake", None))
 
 
 def keyed(key: str, **changes: Any) -> LeadWork:

@@ -4,16 +4,14 @@ Used to find an equivalent lead that came without an idempotency key (CONTRACTS.
 """
 
 import hashlib
-import json
 import unicodedata
 from collections.abc import Mapping
+from json.encoder import encode_basestring_ascii
 from typing import Any, Final
 
 __all__ = ["person_keys", "vehicle_key"]
 
 _DESCRIPTION: Final = ("year", "make", "model", "trim")
-
-_quoted = json.JSONEncoder().encode
 
 
 def person_keys(customer: Mapping[str, Any], seller: str) -> frozenset[str]:
@@ -82,4 +80,4 @@ def _word(value: object) -> str:
 def _digest(*parts: str) -> str:
     # JSON keeps the parts apart whatever they contain, and writes lone surrogates, which UTF-8 cannot. Put together
     # here as json.dumps would, which takes several times as long for a list of texts as for the texts.
-    return hashlib.sha256(f"[{', '.join(map(_quoted, parts))}]".encode("ascii")).hexdigest()
+    return hashlib.sha256(f"[{', '.join(map(encode_basestring_ascii, parts))}]".encode("ascii")).hexdigest()

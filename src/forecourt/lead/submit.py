@@ -7,7 +7,6 @@ the outcome".
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii
@@ -44,8 +43,7 @@ _TIMES_SHOWN: Final = "%A, %B {day} at {hour}:%M %p"
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class Stock:
+class Stock(msgspec.Struct, frozen=True):
     """What the vehicle of interest was found to be: one listing of ours, with its body, or nothing in particular."""
 
     listing_id: str | None = None
@@ -148,7 +146,8 @@ class _Submission:
         self.deliveries: Sequence[NewDelivery] = ()
 
     def take(self, transaction: LeadTransaction) -> bytes:
-        """Recognise, decide, keep. Runs inside the store's transaction."""
+        """Recognise, decide, keep. Runs inside the store's transaction, and anew where that was undone."""
+        self.deliveries = ()
         key = self.request.idempotency_key
         if key is not None:
             known = transaction.recall(self.scope, key, self.now)

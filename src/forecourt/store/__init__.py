@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
+import msgspec
+
 from forecourt.model import VehicleReference
 from forecourt.store.access import AccessRecord, AccessStore, Admission, Mark
 from forecourt.store.backup import Backup, BackupError
@@ -150,8 +152,7 @@ class Booking:
     end: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class NewLead:
+class NewLead(msgspec.Struct, frozen=True):
     """Everything that is stored for one accepted lead, in one transaction.
 
     `business` and `grant` are JSON as it came, sealed where the deployment has a key; `person_keys` are hashes;
@@ -387,8 +388,9 @@ class Store(Outbox, Protocol):
     async def decide_lead(self, work: Callable[[LeadTransaction], Result], foreseen: Foreseen | None = None) -> Result:
         """Run `work` in a transaction and return what it returns once that is durable; what it raises undoes it.
 
-        `work` may run outside of the event loop, is not run twice, and must not wait for anything. What it adds may be
-        written after it has returned, in the same transaction; when that fails, this raises and nothing of it is kept.
+        `work` may run outside of the event loop and must not wait for anything. What it adds may be written after it
+        has returned, in the same transaction; when that fails, this raises and nothing of it is kept. What is foreseen
+        of it may be taken for granted at first: where it proves wrong, nothing of that is kept and `work` is run again.
         """
         ...
 

@@ -38,6 +38,7 @@ from forecourt.store.sqlite_access import SQLiteAccess
 from forecourt.store.sqlite_backup import back_up, restore
 from forecourt.store.sqlite_exchange import exchange
 from forecourt.store.sqlite_group import Failure, LeadWork, Work, commit_together, store_error
+from forecourt.store.sqlite_intake import Intake
 from forecourt.store.sqlite_lead import SQLiteLeads
 from forecourt.store.sqlite_look import survey
 from forecourt.store.statements import migrations, queries
@@ -48,9 +49,6 @@ _BUSY_SECONDS: Final = 5.0
 """How long to wait for another process that writes."""
 _GROUP: Final = 64
 """How many pieces of work one commit covers at the most."""
-_GATHER_SECONDS: Final = 0.0003
-_GATHERINGS: Final = 6
-"""How long under load, and how often at the most, the writer waits for more work before it begins."""
 _QUEUE: Final = 4096
 """How many pieces of work may wait; more are refused, so that memory stays bounded."""
 _STATEMENTS: Final = 512
@@ -124,10 +122,10 @@ class SQLiteStore(SQLiteLeads):
 
     def _write_jobs(self) -> None:
         connection: sqlite3.Connection | None = None
-        running, is_busy = True, False
+        intake: Intake | None = None
+        running = True
         while running:
-            group = self._group(is_busy)
-            is_busy = len(group) > 1
+            group = self._group()
             running = None not in group
             jobs = [job for job in group if job is not None]
             if not jobs:
@@ -137,7 +135,8 @@ class SQLiteStore(SQLiteLeads):
                     connection = self._connect(_STATEMENTS)
                     # What undoes a savepoint is kept in memory; else it is a file of its own for every commit.
                     connection.execute("PRAGMA temp_store = MEMORY")
-                outcomes = commit_together(connection, self._sql, [work for work, _ in jobs])
+                    intake = Intake(connection, self._sql)
+                outcomes = commit_together(connection, self._sql, [work for work, _ in jobs], intake)
             except sqlite3.Error as error:
                 outcomes = [Failure(store_error(error))] * len(jobs)
                 # The next group starts afresh: a database that went away may be back by then.
@@ -148,24 +147,12 @@ class SQLiteStore(SQLiteLeads):
         if connection is not None:
             connection.close()
 
-    def _group(self, is_busy: bool) -> "list[_Job | None]":
-        """Return the work that is committed together: what waits, and under load what comes in the next moment.
-
-        Each statement gives the interpreter away and has to wait for it while the event loop reads further requests.
-        So under load those are let in first: the loop then waits for the commit, and the commit for nobody. Work that
-        comes alone is never kept waiting.
-        """
+    def _group(self) -> "list[_Job | None]":
+        """Return the work that is committed together: what waits by the time the commit before it is done."""
         group = [self._jobs.get()]
-        for _ in range(_GATHERINGS):
-            before = len(group)
+        with contextlib.suppress(queue.Empty):
             while len(group) < _GROUP:
-                try:
-                    group.append(self._jobs.get_nowait())
-                except queue.Empty:
-                    break
-            if None in group or len(group) == _GROUP or not is_busy or len(group) == before > 1:
-                break
-            time.sleep(_GATHER_SECONDS)
+                group.append(self._jobs.get_nowait())
         return group
 
     async def _write(self, work: Callable[[sqlite3.Connection], Result]) -> Result:

@@ -4,7 +4,7 @@ Every statement of SQLite's gives the interpreter away and has to wait for it wh
 leads uses few of them: what each lead asks first is looked up for all at once, and the rows of all go into a table by
 one INSERT. It is all the same as if every lead had been asked for and written by itself, in the order in which they
 came: a question that an earlier lead of the group may have an answer to is asked after that lead was written, and a
-lead that cannot be written leaves the others whole.
+lead that cannot be written leaves the others whole. Most groups are spared all that (`sqlite_intake`).
 """
 
 import sqlite3
@@ -17,9 +17,10 @@ from typing import Any, Final
 
 from forecourt.store import Foreseen, LeadTransaction, NewLead, Remembered, StoreError
 from forecourt.store.comparable import time_text
+from forecourt.store.sqlite_intake import Intake, lead_rows
 from forecourt.store.statements import repeated
 
-__all__ = ["Failure", "LeadWork", "Work", "commit_together", "insert_leads", "new_delivery", "recall", "store_error"]
+__all__ = ["Failure", "LeadWork", "Work", "commit_together", "insert_leads", "recall", "store_error"]
 
 _ROWS: Final = 64
 """How many rows one INSERT writes at the most."""
@@ -44,11 +45,19 @@ class Failure:
         self.error = error
 
 
-def commit_together(connection: sqlite3.Connection, sql: dict[str, str], works: Sequence[Work | LeadWork]) -> list[Any]:
+def commit_together(
+    connection: sqlite3.Connection, sql: dict[str, str], works: Sequence[Work | LeadWork], intake: Intake | None = None
+) -> list[Any]:
     """Run each piece of work so that one failing leaves the others whole, and commit once.
 
-    Return what each returned, or its `Failure`. A failure of the commit is everybody's, and raised.
+    Return what each returned, or its `Failure`. A failure of the commit is everybody's, and raised. With an `intake`,
+    leads that are new go the quick way.
     """
+    if intake is not None:
+        foreseen = [(work.decide, work.foreseen) for work in works if isinstance(work, LeadWork) and work.foreseen]
+        outcomes = intake.take(foreseen) if len(foreseen) == len(works) else None
+        if outcomes is not None:
+            return outcomes
     connection.execute("BEGIN IMMEDIATE")
     try:
         group = _Group(connection, sql, len(works))
@@ -228,50 +237,9 @@ def recall(
 
 def insert_leads(connection: sqlite3.Connection, sql: dict[str, str], leads: Sequence[NewLead]) -> None:
     """Write leads with all that belongs to them, one INSERT a table for up to 64 rows."""
-    rows: list[Sequence[Any]] = []
-    grants: list[Sequence[Any]] = []
-    persons: list[Sequence[Any]] = []
-    keys: list[Sequence[Any]] = []
-    appointments: list[Sequence[Any]] = []
-    deliveries: list[Sequence[Any]] = []
-    for lead in leads:
-        lead_id, dealer_id, received_at = lead.lead_id, lead.dealer_id, time_text(lead.received_at)
-        rows.append(
-            (
-                lead_id, dealer_id, lead.rooftop, lead.listing_id, received_at, lead.caller, lead.vehicle_key,
-                lead.business, lead.receipt, lead.snapshot,
-            )
-        )  # fmt: skip
-        grants.append((lead_id, lead.grant))
-        persons += [(dealer_id, person_key, received_at, lead_id) for person_key in lead.person_keys]
-        if lead.scope is not None and lead.expires_at is not None:
-            expires_at = time_text(lead.expires_at)
-            keys.append((lead.scope, lead.key, lead.fingerprint, lead_id, lead.receipt, expires_at))
-        if lead.booking is not None:
-            booking = lead.booking
-            appointments.append(
-                (
-                    booking.appointment_id, lead_id, dealer_id, lead.rooftop, booking.department,
-                    booking.kind, booking.status, _seconds(booking.start), _seconds(booking.end),
-                )
-            )  # fmt: skip
-        deliveries += [new_delivery(delivery, lead_id, lead.received_at) for delivery in lead.deliveries]
-    for name, values in (
-        ("add_lead", rows),
-        ("add_grant", grants),
-        ("add_person", persons),
-        ("remember_key", keys),
-        ("add_appointment", appointments),
-        ("add_delivery", deliveries),
-    ):
+    for name, values in lead_rows(leads).items():
         for some in _some(values):
             connection.execute(_repeated(sql[name], len(some)), [*chain.from_iterable(some)])
-
-
-def new_delivery(delivery: Any, lead_id: str, now: datetime) -> Sequence[Any]:
-    """Return the values of a new delivery's row."""
-    since = time_text(now)
-    return delivery.delivery_id, lead_id, delivery.target, delivery.kind, delivery.content, since, since
 
 
 @lru_cache(_STATEMENTS)
@@ -283,10 +251,6 @@ def _some(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
     if len(values) <= _ROWS:
         return [values] if values else ()
     return [values[begin : begin + _ROWS] for begin in range(0, len(values), _ROWS)]
-
-
-def _seconds(moment: datetime | None) -> int | None:
-    return None if moment is None else int(moment.timestamp())
 
 
 def store_error(error: sqlite3.Error) -> StoreError:

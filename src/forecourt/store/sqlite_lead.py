@@ -23,7 +23,8 @@ from forecourt.store.outbox import (
     Purged,
     StatusChange,
 )
-from forecourt.store.sqlite_group import LeadWork, Work, new_delivery, recall
+from forecourt.store.sqlite_group import LeadWork, Work, recall
+from forecourt.store.sqlite_intake import new_delivery
 
 __all__ = ["SQLiteLeads"]
 

@@ -80,7 +80,7 @@ class PostgreSQLStore(PostgreSQLLeads):
         self._connect = connector(address)
         self._sql = queries("postgresql")
         self._lanes: dict[str, Lane] = {}
-        self._groups = LeadGroups(self._write, self._decide_alone, self._sql)
+        self._groups = LeadGroups(self._ask, self._write, self._decide_alone, self._sql)
         self.access = PostgreSQLAccess(self._write, self._read)
 
     # Opening and closing
@@ -107,6 +107,9 @@ class PostgreSQLStore(PostgreSQLLeads):
         if kind[0] not in self._lanes:
             raise StoreError("the store is not open")
         return self._lanes[kind[0]]
+
+    async def _ask(self, work: Callable[[Connection], Result]) -> Result:
+        return await self._lane(_LEADS).ask(work)
 
     async def _write(self, work: Callable[[Connection], Result]) -> Result:
         return await self._lane(_LEADS).transact(work)

@@ -2,8 +2,8 @@
 
 The locks are PostgreSQL's advisory locks of the transaction: the server gives them up at the commit or when it loses
 the process, and rows that do not exist yet can be locked by them. SERIALIZABLE would need no locks, but it fails
-transactions that met, and the work must not run twice; one lock for a whole seller would be enough too, but it would
-let only one lead at a time through the wait for the disk.
+transactions that met; one lock for a whole seller would be enough too, but it would let only one lead at a time through
+the wait for the disk.
 
 There are four levels, taken from the top down:
 

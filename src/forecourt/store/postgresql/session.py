@@ -8,12 +8,12 @@ anything has been asked, and a fresh one takes its place: a server that comes ba
 
 import asyncio
 import hashlib
-import json
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from json.encoder import encode_basestring_ascii
 from typing import Any, Final, TypeAlias, TypeVar
 
 import psycopg
@@ -76,7 +76,9 @@ def connector(address: str) -> Callable[[], Connection]:
 
 def lock_id(*parts: str) -> int:
     """Return the number of the advisory lock for what is named; two names share one with a chance of 2^-64."""
-    digest = hashlib.blake2b(json.dumps(parts).encode(), digest_size=8).digest()
+    # The names as a JSON list, which keeps them apart; put together here, which is several times as fast.
+    names = ", ".join(map(encode_basestring_ascii, parts))
+    digest = hashlib.blake2b(f"[{names}]".encode("ascii"), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 
 
@@ -176,6 +178,19 @@ class Lane:
         future.add_done_callback(lambda _: self._room.release())
         return await asyncio.wrap_future(future)
 
+    async def ask(self, work: Callable[[Connection], Result]) -> Result:
+        """Run `work` once on the thread's connection, where each statement is a transaction of its own."""
+        return await self.run(lambda: self._ask(work))
+
+    def _ask(self, work: Callable[[Connection], Result]) -> Result:
+        kept: Connection | None = getattr(self._own, "connection", None)
+        connection = self._fresh() if kept is None else kept
+        try:
+            return work(connection)
+        finally:
+            if connection.closed:
+                self._drop(connection)
+
     async def transact(self, work: Callable[[Connection], Result], begin: str = "BEGIN") -> Result:
         """Run `work` once, in a transaction on the thread's connection; what it raises undoes everything."""
         return await self.run(lambda: self._transact(work, begin))
@@ -202,10 +217,14 @@ class Lane:
                 self._drop(kept)
             else:
                 return kept
+        fresh = self._fresh()
+        fresh.execute(begin)
+        return fresh
+
+    def _fresh(self) -> Connection:
         fresh = self._connect()
         self._own.connection = fresh
         self._kept.add(fresh)
-        fresh.execute(begin)
         return fresh
 
     def _undo(self, connection: Connection) -> None:

@@ -101,6 +101,52 @@ FROM added JOIN unnest(
     %(deliveries_of)s::text[], %(delivery_ids)s::text[], %(targets)s::text[], %(kinds)s::text[], %(contents)s::bytea[]
 ) AS new (lead_id, delivery_id, target, kind, content) USING (lead_id);
 
+-- name: add_new
+-- The same for leads whose keys are taken to be new, as a transaction of its own: it fails when one is known. Every lock
+-- is there before the first row is written. Nothing is asked that an earlier snapshot could answer wrongly.
+WITH held AS MATERIALIZED (
+    SELECT count(taken) AS locks
+    FROM (
+        SELECT
+            CASE WHEN shared
+                THEN pg_advisory_xact_lock_shared(number)::text
+                ELSE pg_advisory_xact_lock(number)::text
+            END AS taken
+        FROM (
+            SELECT (lock ->> 0)::bigint AS number, (lock ->> 1)::boolean AS shared
+            FROM json_array_elements(%(locks)s::json) WITH ORDINALITY AS wanted (lock, place)
+            ORDER BY place
+        ) AS wanted
+    ) AS taken
+), new AS MATERIALIZED (
+    SELECT each.*
+    FROM held CROSS JOIN json_to_recordset(%(leads)s::json) AS each (
+        lead_id text, dealer_id text, rooftop text, listing_id text, received_at timestamptz, caller text,
+        vehicle_key text, business text, receipt text, snapshot text, body text, person_keys text[], scope text,
+        key text, fingerprint text, expires_at timestamptz, deliveries json
+    )
+), added AS (
+    INSERT INTO lead (
+        lead_id, dealer_id, rooftop, listing_id, status, received_at, caller, vehicle_key, business, receipt,
+        snapshot
+    )
+    SELECT
+        lead_id, dealer_id, rooftop, listing_id, 'received', received_at, caller, vehicle_key,
+        decode(business, 'base64'), decode(receipt, 'base64'), decode(snapshot, 'base64')
+    FROM new
+), granted AS (
+    INSERT INTO consent_grant (lead_id, body) SELECT lead_id, decode(body, 'base64') FROM new
+), known AS (
+    INSERT INTO lead_person (dealer_id, person_key, received_at, lead_id)
+    SELECT dealer_id, person_key, received_at, lead_id FROM new CROSS JOIN unnest(person_keys) AS person_key
+), remembered AS (
+    INSERT INTO idempotency (scope, key, fingerprint, lead_id, receipt, expires_at)
+    SELECT scope, decode(key, 'base64'), fingerprint, lead_id, decode(receipt, 'base64'), expires_at FROM new
+)
+INSERT INTO delivery (delivery_id, lead_id, target, kind, content, status, attempts, turn, since, next_at)
+SELECT delivery_id, lead_id, target, kind, decode(content, 'base64'), 'waiting', 0, 0, received_at, received_at
+FROM new CROSS JOIN json_to_recordset(deliveries) AS each (delivery_id text, target text, kind text, content text);
+
 -- name: add_delivery
 INSERT INTO delivery (delivery_id, lead_id, target, kind, content, status, attempts, turn, since, next_at)
 VALUES (%(delivery_id)s, %(lead_id)s, %(target)s, %(kind)s, %(content)s, 'waiting', 0, 0, %(now)s, %(now)s);
