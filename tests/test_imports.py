@@ -29,7 +29,7 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "errors": frozenset({"identifier"}),
     # The pure middle.
     "contract": _LEAF,
-    "binding": frozenset({"errors", "a2a", "contract"}),
+    "binding": frozenset({"errors", "identifier", "a2a", "contract"}),
     "catalog": _LEAF,
     "feed": frozenset({"model", "vocabulary"}),
     "store": _LEAF,

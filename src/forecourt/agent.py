@@ -197,7 +197,9 @@ class Agent:
         ):
             # A catalog never changes, so an answer from it is right for as long as it is the catalog of the moment.
             self._remembered, self._remembered_of, self._remembered_bytes = {}, catalog, 0
-        key = (request.fingerprint, request.skip, request.limit, request.paged_by_cursor, caller)
+        # The caller's parts, since a tuple's hash needs no call of Python's.
+        whose = caller.tenant, caller.sellers, caller.identity
+        key = (request.fingerprint, request.skip, request.limit, request.paged_by_cursor, whose)
         known = self._remembered.get(key)
         if known is not None and now < known[1]:
             return known[0]

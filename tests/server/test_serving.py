@@ -1,12 +1,10 @@
 """The application on a socket, where HTTP itself leaves gaps."""
 
-import asyncio
 import itertools
 import json
 import re
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.server.running import JSON, Reply, envelope, running, search
@@ -88,50 +86,6 @@ def test_requests_that_come_together_are_answered_in_their_order(tmp_path: Path)
             received = connection.recv(1 << 20)
             assert received, "the connection has ended"
             answers += received
-
-
-class _Transport:
-    """Remembers what is sent, and is closed from the outside."""
-
-    def __init__(self) -> None:
-        self.sent: list[bytes] = []
-        self.closed = False
-
-    def write(self, data: bytes) -> None:
-        assert not self.closed
-        self.sent.append(data)
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-    def close(self) -> None:
-        self.closed = True
-
-
-def test_pieces_are_sent_together_large_ones_at_once_and_none_after_the_end() -> None:
-    async def write() -> list[bytes]:
-        transport: Any = _Transport()
-        joined = serving._JoinedWrites(transport, asyncio.get_running_loop())
-        joined.write(b"a")
-        joined.write(b"b")
-        assert transport.sent == []
-        await asyncio.sleep(0)
-        assert transport.sent == [b"ab"]
-        joined.write(b"c")
-        joined.write(large := b"d" * 100_000)
-        assert transport.sent == [b"ab", b"c" + large]
-        for _ in range(100):
-            joined.write(b"e")
-        assert len(transport.sent) > 4
-        joined.write(b"f")
-        joined.close()
-        assert b"".join(transport.sent) == b"abc" + large + b"e" * 100 + b"f"
-        joined.write(b"late")
-        await asyncio.sleep(0)
-        found: list[bytes] = transport.sent
-        return found
-
-    assert b"late" not in asyncio.run(write())
 
 
 def test_a_forwarded_address_counts_only_from_a_trusted_proxy(tmp_path: Path) -> None:

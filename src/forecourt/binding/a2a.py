@@ -4,7 +4,6 @@ Source: "JSON-RPC 2.0 binding" and "Errors and retries", sections "A2A detail en
 and "Activation recovery"; CONTRACTS.md sections 2 to 4.
 """
 
-import os
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from forecourt.binding import Answer
 from forecourt.binding.json_text import MalformedJSONError, decode, encode
 from forecourt.contract import Contract, Skill
 from forecourt.errors import CODES, AAPError, Kind, Problem
+from forecourt.identifier import random_bytes
 
 __all__ = ["HEADERS", "A2ABinding", "Call"]
 
@@ -129,7 +129,7 @@ class A2ABinding:
         """Return the answer that carries a skill's response payload: JSON bytes, whole or in pieces."""
         assert call.skill is not None
         # Random, not counted: a caller that could guess it could send it first, and the two must differ.
-        fresh = os.urandom(16).hex().encode()
+        fresh = random_bytes(16).hex().encode()
         context = b""
         if self.contract.activation:
             context_id = encode(call.context_id) if call.context_id else b'"c%s"' % fresh

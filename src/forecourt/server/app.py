@@ -16,6 +16,7 @@ from forecourt.errors import AAPError
 from forecourt.server.config import Config, ConfigError
 from forecourt.server.deployment import Deployment, every_mistake
 from forecourt.server.endpoint import A2AEndpoint, Receive, Scope, Send, address_of
+from forecourt.server.exchange import EXCHANGE
 from forecourt.server.mcp_endpoint import MCPEndpoint, place_of
 from forecourt.server.origin import Origins
 from forecourt.server.pages import pages
@@ -99,6 +100,8 @@ class Application:
             elif (refusal := await self._refusal(scope)) is not None:
                 await _send_later(refusal, send)
             else:
+                # Answers that are watched go by messages.
+                scope.pop(EXCHANGE, None)
                 await (found or self._pages)(scope, receive, self._watched(send))
         elif scope["type"] == "lifespan":
             await self._live(receive, send)

@@ -11,6 +11,7 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from typing import Final, Protocol
 
 from forecourt.server.config import Limits, Server
+from forecourt.server.departures import Departures
 from forecourt.server.networks import Networks
 
 try:
@@ -61,6 +62,7 @@ class Connections:
         self._idle: dict[Closable, None] = {}
         self._under_way: dict[str, int] = {}
         self._requests = 0
+        self.departures = Departures()
         self.lingering: set[Closable] = set()
         """Connections that were refused and wait for their clients to hear it."""
         self._told = False

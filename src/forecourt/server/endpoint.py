@@ -7,12 +7,15 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMa
 from time import perf_counter
 from typing import Any, Final
 
+from msgspec import structs
+
 from forecourt.a2a import A2AError
 from forecourt.agent import Caller
 from forecourt.binding import Answer
 from forecourt.binding.a2a import HEADERS, A2ABinding
 from forecourt.errors import AAPError
 from forecourt.server.deployment import Deployment
+from forecourt.server.exchange import body_here, give
 from forecourt.store import StoreError
 
 __all__ = ["A2AEndpoint"]
@@ -67,13 +70,7 @@ class A2AEndpoint:
             await self._turn_away(refusal, scope, receive, send)
             return
         try:
-            message = await begin(receive, self._body_seconds)
-            if message["type"] == "http.request" and not message.get("more_body", False):
-                body = message["body"]
-                if len(body) > self._max_body:
-                    raise BodyRefusedError(too_long(self._max_body))
-            else:
-                body = await read_rest(message, receive, self._max_body, self._body_seconds)
+            body = await body_of(scope, receive, self._max_body, self._body_seconds)
         except ClientGoneError:
             return
         except BodyRefusedError as refused:
@@ -98,11 +95,7 @@ class A2AEndpoint:
                     answer = binding.fail(call.id, error)
                 except Exception as error:
                     answer = binding.fail(call.id, internal_error(error))
-        headers = answer.headers
-        if answer.status != 204:
-            headers = (*headers, (b"content-length", b"%d" % len(answer.body)))
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        await send({"type": "http.response.body", "body": answer.body})
+        await give(answer, scope, send)
         # Last: whoever asked has the answer by now.
         self._observer.answered(scope, "a2a", self._contract.version, skill, answer, perf_counter() - began)
 
@@ -126,11 +119,9 @@ class A2AEndpoint:
             answer = self._binding.turn_away(message["body"], error)
         else:
             answer = self._binding.fail(None, error)
-        headers = answer.headers if whole else (*answer.headers, CLOSE)
-        if answer.status != 204:
-            headers = (*headers, (b"content-length", b"%d" % len(answer.body)))
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        await send({"type": "http.response.body", "body": answer.body})
+        if not whole:
+            answer = structs.replace(answer, headers=(*answer.headers, CLOSE))
+        await give(answer, scope, send)
         self._observer.answered(scope, "a2a", self._contract.version, None, answer, perf_counter() - began)
 
 
@@ -174,6 +165,17 @@ def pick(headers: Iterable[tuple[bytes, bytes]], names: Collection[bytes] = HEAD
             text = value.strip(b" \t").decode("latin-1")
             found[name] = f"{found[name]},{text}" if name in found else text
     return found
+
+
+async def body_of(scope: Scope, receive: Receive, limit: int, seconds: float) -> bytes:
+    """Return a request's body, which is here as a whole nearly always. Raises BodyRefusedError and ClientGoneError."""
+    body = body_here(scope)
+    if body is None:
+        message = await begin(receive, seconds)
+        return await read_rest(message, receive, limit, seconds)
+    if len(body) > limit:
+        raise BodyRefusedError(too_long(limit))
+    return body
 
 
 async def begin(receive: Receive, seconds: float) -> MutableMapping[str, Any]:

@@ -25,11 +25,11 @@ from forecourt.server.endpoint import (
     Send,
     address_of,
     begin,
+    body_of,
     internal_error,
     pick,
-    read_rest,
-    too_long,
 )
+from forecourt.server.exchange import give
 from forecourt.server.origin import Origins
 
 __all__ = ["MCPEndpoint", "place_of"]
@@ -114,7 +114,7 @@ class MCPEndpoint:
                 answer = _PREFLIGHT if scope["method"] == "OPTIONS" else _NOT_HERE
             else:
                 try:
-                    body = await self._body(receive)
+                    body = await body_of(scope, receive, self._max_body, self._body_seconds)
                 except ClientGoneError:
                     return
                 except BodyRefusedError as too_much:
@@ -130,25 +130,11 @@ class MCPEndpoint:
         if let_in and origin is not None:
             # Its pages may read the answer, a refusal of credentials too: the challenge in it says where to go.
             answer = _readable_by(answer, origin)
-        sent = answer.headers
-        if answer.status != 204:
-            sent = (*sent, (b"content-length", b"%d" % len(answer.body)))
-        await send({"type": "http.response.start", "status": answer.status, "headers": sent})
-        await send({"type": "http.response.body", "body": answer.body})
+        await give(answer, scope, send)
 
     def _narrow(self, sellers: tuple[str, ...] | None) -> MCPBinding:
         """Return the binding as it is for a credential that reaches these sellers alone."""
         return self._binding.at(place_of(self._deployment, Caller(sellers=sellers)))
-
-    async def _body(self, receive: Receive) -> bytes:
-        """Return the body, which is there in one piece nearly always."""
-        message = await begin(receive, self._body_seconds)
-        if message["type"] != "http.request" or message.get("more_body", False):
-            return await read_rest(message, receive, self._max_body, self._body_seconds)
-        body: bytes = message["body"]
-        if len(body) > self._max_body:
-            raise BodyRefusedError(too_long(self._max_body))
-        return body
 
     def _turned_away(self, headers: dict[bytes, str]) -> Answer | None:
         """Return the refusal of a request that is not looked at, None when it may come in."""

@@ -1,15 +1,19 @@
 """What a deployment counts, for Prometheus: few series, every label one of a few dozen words that are all ours."""
 
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
+from itertools import accumulate
+from operator import add
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.utils import floatToGoString
 
 __all__ = ["CONTENT_TYPE", "SHARED_FOLDER", "Metrics", "Reading", "count_as", "count_no_more"]
 
@@ -17,6 +21,14 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 SHARED_FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
 """The environment variable with the folder in which processes count together."""
+
+_REQUESTS: Final = ("forecourt_requests", "Requests that were answered.")
+_REQUEST_WORDS: Final = ("binding", "contract", "skill", "outcome")
+_REQUEST_SECONDS: Final = (
+    "forecourt_request_seconds",
+    "How long answering took, from the last byte of the request to the answer.",
+)
+_SECONDS_WORDS: Final = ("binding", "skill")
 
 Reading = Mapping[str, float | Mapping[str, float]]
 """What holds at the moment of the question, by name; a mapping inside is {label: value}."""
@@ -58,19 +70,8 @@ class Metrics:
         """`read` tells what holds at the moment of a question; it must not wait."""
         self._registry = CollectorRegistry(auto_describe=False)
         shared = SHARED_FOLDER in os.environ
-        self._requests = Counter(
-            "forecourt_requests",
-            "Requests that were answered.",
-            ("binding", "contract", "skill", "outcome"),
-            registry=None if shared else self._registry,
-        )
-        self._seconds = Histogram(
-            "forecourt_request_seconds",
-            "How long answering took, from the last byte of the request to the answer.",
-            ("binding", "skill"),
-            buckets=_SECONDS,
-            registry=None if shared else self._registry,
-        )
+        self._answers = _SharedAnswers() if shared else _Answers(self._registry)
+        self.answered = self._answers.count
         self._refused = Counter(
             "forecourt_refused",
             "What was turned away or closed to keep within bounds, and pages that were not given.",
@@ -90,17 +91,6 @@ class Metrics:
         }
         self._registry.register(_Gauges(read, frozenset(self._summed)))
         self._words: dict[str, Any] = {}
-        self._children: dict[tuple[str, str, str, str], tuple[Any, Any]] = {}
-
-    def answered(self, binding: str, contract: str, skill: str, outcome: str, seconds: float) -> None:
-        """Count one answer. All four words come from small, closed sets."""
-        key = (binding, contract, skill, outcome)
-        found = self._children.get(key)
-        if found is None:
-            found = self._requests.labels(*key), self._seconds.labels(binding, skill)
-            self._children[key] = found
-        found[0].inc()
-        found[1].observe(seconds)
 
     def refused(self, reason: str) -> None:
         """Count what was turned away; the reason is a word of ours."""
@@ -126,6 +116,69 @@ class Metrics:
         """Return everything in Prometheus's text form."""
         self.refresh()
         return generate_latest(self._registry)
+
+
+class _Answers:
+    """Answers counted in this process: in plain numbers, since every request pays for it; put in form when asked."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._tallies: dict[tuple[str, str, str, str], _Tally] = {}
+        registry.register(self)
+
+    def count(self, binding: str, contract: str, skill: str, outcome: str, seconds: float) -> None:
+        """Count one answer. All four words come from small, closed sets."""
+        key = (binding, contract, skill, outcome)
+        tally = self._tallies.get(key)
+        if tally is None:
+            tally = self._tallies[key] = _Tally()
+        tally.seconds += seconds
+        tally.buckets[bisect_left(_SECONDS, seconds)] += 1
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the counter, and the histogram that adds it up."""
+        requests = CounterMetricFamily(*_REQUESTS, labels=_REQUEST_WORDS)
+        seconds = HistogramMetricFamily(*_REQUEST_SECONDS, labels=_SECONDS_WORDS)
+        together: dict[tuple[str, str], _Tally] = {}
+        for key, tally in self._tallies.items():
+            requests.add_metric(key, sum(tally.buckets))
+            binding, _, skill, _ = key
+            whole = together.setdefault((binding, skill), _Tally())
+            whole.seconds += tally.seconds
+            whole.buckets = [*map(add, whole.buckets, tally.buckets)]
+        for words, whole in together.items():
+            bounds = [*map(floatToGoString, _SECONDS), "+Inf"]
+            seconds.add_metric(words, [*zip(bounds, accumulate(whole.buckets), strict=True)], whole.seconds)
+        yield requests
+        yield seconds
+
+
+class _Tally:
+    """How many answers took how long, by bucket, and how long all of them took, in seconds."""
+
+    __slots__ = ("buckets", "seconds")
+
+    def __init__(self) -> None:
+        self.buckets = [0] * (len(_SECONDS) + 1)
+        self.seconds = 0.0
+
+
+class _SharedAnswers:
+    """Answers counted together with other processes, in files of their common folder."""
+
+    def __init__(self) -> None:
+        self._requests = Counter(*_REQUESTS, _REQUEST_WORDS, registry=None)
+        self._seconds = Histogram(*_REQUEST_SECONDS, _SECONDS_WORDS, buckets=_SECONDS, registry=None)
+        self._children: dict[tuple[str, str, str, str], tuple[Any, Any]] = {}
+
+    def count(self, binding: str, contract: str, skill: str, outcome: str, seconds: float) -> None:
+        """Count one answer."""
+        key = (binding, contract, skill, outcome)
+        found = self._children.get(key)
+        if found is None:
+            found = self._requests.labels(*key), self._seconds.labels(binding, skill)
+            self._children[key] = found
+        found[0].inc()
+        found[1].observe(seconds)
 
 
 class _Gauges:

@@ -7,8 +7,9 @@ client that reads nothing. Nothing that a client sent is said again in a refusal
 import asyncio
 import re
 import time
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, cast
+from urllib.parse import unquote
 
 import httptools
 import uvicorn
@@ -17,6 +18,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from forecourt.server.app import Application
+from forecourt.server.exchange import EXCHANGE, Exchange
 from forecourt.server.room import ARRIVED, CROWDED
 
 __all__ = ["BoundedProtocol"]
@@ -35,6 +37,9 @@ LINGER_SECONDS: Final = 1.0
 MOST_LINGERING: Final = 64
 """How many refused connections are waited for at a time; further ones are closed at once."""
 
+_SHORT: Final = 128
+"""How long targets are that are remembered, in bytes."""
+
 _MALFORMED: Final = (400, "malformed", b"Invalid HTTP request received.\n")
 _TARGET: Final = (414, "target", b"The request's target is too long.\n")
 _HEAD: Final = (431, "headers", b"The request's headers are too many or too long.\n")
@@ -52,6 +57,14 @@ _CROWDED: Final = {
 
 class _RefusedError(Exception):
     """Leaves the parser; what is said is in `_refusal` by then."""
+
+
+@lru_cache(1024)
+def _target(url: bytes) -> tuple[str, bytes, bytes]:
+    """Return a target's path, decoded and as it came, and its query."""
+    parsed = httptools.parse_url(url)
+    path = parsed.path.decode("ascii")
+    return unquote(path) if "%" in path else path, parsed.path, parsed.query or b""
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -88,8 +101,11 @@ class BoundedProtocol(HttpToolsProtocol):
         self._quiet_bytes = 0
         """Bytes of packets since the head that brought no byte of the body."""
         self._offers = False
-        self._host = False
-        """Whether the head that is being read has named a host, once and well (RFC 9112 section 3.2)."""
+        self._headers_since: float | None = None
+        """Since when headers are waited for, None while none are."""
+        self._idle_since: float | None = None
+        """Since when nothing is under way, None while something is."""
+        self._idle_watch: asyncio.TimerHandle | None = None
         self._running: RequestResponseCycle | None = None
         self._paused_at: float | None = None
         self._closing_at: float | None = None
@@ -98,7 +114,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the connection in, or say that there is no room for it."""
-        super().connection_made(transport)
+        super().connection_made(self._book.departures.transport(transport))
         self._address = self.client[0] if self.client else ""
         word = self._book.enter(self, self._address)
         if word is None:
@@ -109,6 +125,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Give the room back."""
+        if self._idle_watch is not None:
+            self._idle_watch.cancel()
         self._book.lingering.discard(self)
         if self._counted:
             self._counted = False
@@ -193,11 +211,13 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """Begin a head; until here the wait for a request goes on, whatever else comes."""
-        self._unset_keepalive_if_required()
         self._in_head = self._in_message = self._began_here = True
         self._head_bytes = self._quiet_bytes = 0
-        self._offers = self._host = False
-        super().on_message_begin()
+        self._offers = self.expect_100_continue = False
+        self._headers_since = self.loop.time()
+        self._idle_since = None
+        self.url = b""
+        self.headers = []
 
     def on_url(self, url: bytes) -> None:
         """Take a piece of the target."""
@@ -206,19 +226,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self._stop(_TARGET)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header. A trailer is read and no part of anything (RFC 9110 section 6.5.1)."""
-        if not self._in_head:
-            return
-        if len(self.headers) >= MAX_HEADERS:
-            self._stop(_HEAD)
-        super().on_header(name, value)
-        name = self.headers[-1][0]
-        if name == b"host":
-            if self._host or _HOST.fullmatch(value) is None:
-                self._stop(_MALFORMED)
-            self._host = True
-        elif name == b"transfer-encoding" and value.strip().lower() != b"chunked":
-            self._stop(_CODING)
+        """Take a header."""
+        self.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         """Begin the request, unless it offers an upgrade: then it comes again without."""
@@ -226,12 +235,7 @@ class BoundedProtocol(HttpToolsProtocol):
             size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
             if size > MAX_HEAD:
                 self._stop(_HEAD)
-        version = self.parser.get_http_version()
-        if version != "1.1" and version != "1.0":
-            self._stop(_VERSION)
-        if not self._host if version == "1.1" else any(name == b"transfer-encoding" for name, _ in self.headers):
-            # Nobody's, or HTTP/1.0 with a framing that its proxies do not know (RFC 9112 sections 3.2 and 6.1).
-            self._stop(_MALFORMED)
+        self._look_at_frame()
         if self.parser.should_upgrade():
             if self.parser.get_method() == b"CONNECT":
                 self._stop(_METHOD)
@@ -240,8 +244,81 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.cycle is not None and not self.cycle.response_complete and len(self.pipeline) >= MAX_AHEAD:
             self._stop(_AHEAD)
         self._in_head = False
+        self._headers_since = None
         self._book.busy(self)
-        super().on_headers_complete()
+        before = self.cycle
+        cycle = self.cycle = self._exchange()
+        # The request has its list. Trailers are read into another and are no part of anything (RFC 9110 section 6.5.1).
+        self.headers = []
+        if before is None or before.response_complete:
+            self._start_asgi_task(cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((cycle, self.app))
+
+    def _exchange(self) -> Exchange:
+        """Return the request whose head is here, as ASGI describes it (HTTP Connection Scope, 2.3)."""
+        version = self.parser.get_http_version()
+        path, raw_path, query = _target(self.url) if len(self.url) <= _SHORT else _target.__wrapped__(self.url)
+        if self.root_path:
+            path, raw_path = self.root_path + path, self.root_path.encode("ascii") + raw_path
+        scope: dict[str, Any] = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": version,
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "root_path": self.root_path,
+            "headers": self.headers,
+            "state": self.app_state.copy(),
+            "method": self.parser.get_method().decode("ascii"),
+            "path": path,
+            "raw_path": raw_path,
+            "query_string": query,
+        }
+        exchange = Exchange(
+            scope=scope,  # type: ignore[arg-type]
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        scope[EXCHANGE] = exchange
+        return exchange
+
+    def _look_at_frame(self) -> None:
+        """Look at what says whom a request is for, and how it is framed (RFC 9112 sections 3.2 and 6.1)."""
+        headers = self.headers
+        if len(headers) > MAX_HEADERS:
+            self._stop(_HEAD)
+        host = coding = None
+        for name, value in headers:
+            if name == b"host":
+                if host is not None or _HOST.fullmatch(value) is None:
+                    self._stop(_MALFORMED)
+                host = value
+            elif name == b"transfer-encoding":
+                if value.strip().lower() != b"chunked":
+                    self._stop(_CODING)
+                coding = value
+            elif name == b"expect" and value.lower() == b"100-continue":
+                self.expect_100_continue = True
+        version = self.parser.get_http_version()
+        if version == "1.1":
+            if host is None:
+                self._stop(_MALFORMED)
+        elif version != "1.0":
+            self._stop(_VERSION)
+        elif coding is not None:
+            # A framing that proxies of HTTP/1.0 do not know.
+            self._stop(_MALFORMED)
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of the body."""
@@ -256,23 +333,42 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_complete()
         if self.cycle.response_complete and not self.transport.is_closing():
             # It was answered before it was here as a whole, and is over now.
-            self._book.idle(self)
-            self._unset_keepalive_if_required()
-            self.timeout_keep_alive_task = self.loop.call_later(
-                self.timeout_keep_alive, self.timeout_keep_alive_handler
-            )
+            self._rest()
 
     # From the application
 
     def on_response_complete(self) -> None:
         """Go on to the next request; where this one is still coming, its rest is not waited for long."""
-        super().on_response_complete()
+        self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
-        if self._in_message and self.cycle.response_complete:
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        if not self.cycle.response_complete:
+            return
+        if self._in_message:
             self.loop.call_later(LINGER_SECONDS, self._end_unread, self.cycle)
-        elif self.cycle.response_complete and not self.pipeline:
-            self._book.idle(self)
+        else:
+            self._rest()
+
+    def _rest(self) -> None:
+        """Know that nothing is under way, and wait for the next request for as long as connections are kept."""
+        self._book.idle(self)
+        self._idle_since = self.loop.time()
+        if self._idle_watch is None:
+            # One timer a connection, and not one a request: it looks at what was since, and waits on.
+            self._idle_watch = self.loop.call_later(self.timeout_keep_alive, self._look_at_rest)
+
+    def _look_at_rest(self) -> None:
+        self._idle_watch = None
+        if self._idle_since is None or self.transport.is_closing():
+            return
+        left = self._idle_since + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self._idle_watch = self.loop.call_later(left, self._look_at_rest)
+        else:
+            self.transport.close()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """Start a request, and count it to its client until its task is done."""

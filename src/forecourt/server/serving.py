@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import uvicorn
 
@@ -15,52 +15,6 @@ HEADER_SECONDS: Final = 10.0
 """How long a request's headers may take to arrive before the connection is closed."""
 DRAIN_SECONDS: Final = 30
 """How long requests that are under way may take after a signal to stop."""
-_MUCH: Final = 16_384
-_PIECES: Final = 16
-"""How long a piece of an answer is that is not held back, and how many shorter ones are."""
-
-
-class _JoinedWrites:
-    """A transport that sends what is written within one turn of the event loop together.
-
-    uvicorn writes the head of an answer and its body one after the other, and each would be a call of the system that
-    wakes the client. Everything but writing is the transport's own.
-    """
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._held: list[bytes] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        """Send `data` at the next turn of the loop, with what is written until then; at once when that is much."""
-        if not self._held:
-            self._loop.call_soon(self._send)
-        self._held.append(data)
-        if len(data) >= _MUCH or len(self._held) >= _PIECES:
-            self._send()
-
-    def _send(self) -> None:
-        held, self._held = self._held, []
-        if held and not self._transport.is_closing():
-            self._transport.write(b"".join(held))
-
-    def get_write_buffer_size(self) -> int:
-        """Return how many bytes are not on their way yet."""
-        return sum(map(len, self._held)) + self._transport.get_write_buffer_size()
-
-    def write_eof(self) -> None:
-        """Send what was written, then say that there is no more."""
-        self._send()
-        self._transport.write_eof()
-
-    def close(self) -> None:
-        """Send what was written, then close."""
-        self._send()
-        self._transport.close()
 
 
 class DealerProtocol(BoundedProtocol):
@@ -68,8 +22,8 @@ class DealerProtocol(BoundedProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request's headers."""
-        super().connection_made(cast("asyncio.Transport", _JoinedWrites(transport, self.loop)))
-        self._headers_since: float | None = self.loop.time()
+        super().connection_made(transport)
+        self._headers_since = self.loop.time()
         self._watch = self.loop.call_later(HEADER_SECONDS, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -77,19 +31,9 @@ class DealerProtocol(BoundedProtocol):
         self._watch.cancel()
         super().connection_lost(exc)
 
-    def on_message_begin(self) -> None:
-        """Begin to wait for this request's headers."""
-        self._headers_since = self.loop.time()
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        """Stop waiting until the next request begins."""
-        self._headers_since = None
-        super().on_headers_complete()
-
     def shutdown(self) -> None:
         """Close the connection when nothing is under way on it; a request whose headers are arriving is."""
-        if self.scope is None or (self.cycle is not None and self.cycle.scope is self.scope):
+        if not self._in_head:
             super().shutdown()
 
     def _look(self) -> None:

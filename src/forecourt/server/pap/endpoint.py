@@ -23,14 +23,14 @@ from forecourt.server.endpoint import (
     Receive,
     Scope,
     Send,
-    begin,
+    body_of,
     internal_error,
-    read_rest,
 )
+from forecourt.server.exchange import give
 from forecourt.server.pap.credential import Credentials
 from forecourt.server.pap.retry import RetryKeys
 
-__all__ = ["OperationEndpoint", "body_of", "joined", "send_answer"]
+__all__ = ["OperationEndpoint", "joined"]
 
 _HEADERS: Final = (b"authorization", b"dpop", b"content-type", b"idempotency-key")
 
@@ -68,11 +68,11 @@ class OperationEndpoint:
             # Before the body is read, the credential looked at and its mark made.
             answered = self._binding.fail(refusal)
             answered = structs.replace(answered, headers=(*answered.headers, CLOSE))
-            await send_answer(send, answered, scope["method"])
+            await give(answered, scope, send)
             self._observe(scope, answered, 0.0)
             return
         try:
-            body = await body_of(receive, self._max_body, self._body_seconds)
+            body = await body_of(scope, receive, self._max_body, self._body_seconds)
         except ClientGoneError:
             return
         except BodyRefusedError as refused:
@@ -81,7 +81,7 @@ class OperationEndpoint:
         else:
             began = perf_counter()
             answered = await self._answer(scope, body)
-        await send_answer(send, answered, scope["method"])
+        await give(answered, scope, send)
         self._observe(scope, answered, perf_counter() - began)
 
     def _observe(self, scope: Scope, answered: Answer, seconds: float) -> None:
@@ -140,15 +140,6 @@ class OperationEndpoint:
         return self._binding.write(*contract.pieces(reply))
 
 
-async def body_of(receive: Receive, limit: int, seconds: float) -> bytes:
-    """Return a request's body. Raises BodyRefusedError and ClientGoneError."""
-    message = await begin(receive, seconds)
-    if message["type"] == "http.request" and not message.get("more_body", False) and len(message["body"]) <= limit:
-        body: bytes = message["body"]
-        return body
-    return await read_rest(message, receive, limit, seconds)
-
-
 def joined(headers: Sequence[tuple[bytes, bytes]], names: Sequence[bytes]) -> dict[bytes, str] | None:
     """Return the headers of these names, several of one joined by ", "; None when there are two credentials.
 
@@ -165,13 +156,6 @@ def joined(headers: Sequence[tuple[bytes, bytes]], names: Sequence[bytes]) -> di
             else:
                 found[name] = f"{found[name]}, {text}"
     return found
-
-
-async def send_answer(send: Send, answered: Answer, method: str) -> None:
-    """Send an answer as it is; to HEAD without its body."""
-    headers = (*answered.headers, (b"content-length", b"%d" % len(answered.body)))
-    await send({"type": "http.response.start", "status": answered.status, "headers": headers})
-    await send({"type": "http.response.body", "body": b"" if method == "HEAD" else answered.body})
 
 
 def _names_token(query: bytes) -> bool:

@@ -19,11 +19,12 @@ from forecourt.errors import AAPError
 from forecourt.server.config import Config, ConfigError
 from forecourt.server.connections import counted_as
 from forecourt.server.deployment import Deployment
-from forecourt.server.endpoint import BodyRefusedError, ClientGoneError, Receive, Scope, Send, address_of
+from forecourt.server.endpoint import BodyRefusedError, ClientGoneError, Receive, Scope, Send, address_of, body_of
+from forecourt.server.exchange import give
 from forecourt.server.pap.company import DealerCompany
 from forecourt.server.pap.credential import Credentials
 from forecourt.server.pap.demonstration import prepare
-from forecourt.server.pap.endpoint import OperationEndpoint, body_of, joined, send_answer
+from forecourt.server.pap.endpoint import OperationEndpoint, joined
 from forecourt.server.pap.identity import AgentPolicy, SystemResolver
 from forecourt.server.pap.openapi import description
 from forecourt.server.pap.retry import RetryKeys
@@ -140,7 +141,7 @@ class PAPSite:
 
         async def handle(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001 - as ASGI calls it
             if scope["method"] not in ("GET", "HEAD"):
-                await send_answer(send, refuse(405, "method_not_allowed", allow="GET, HEAD"), scope["method"])
+                await give(refuse(405, "method_not_allowed", allow="GET, HEAD"), scope, send)
                 return
             if not made:
                 made.append(msgspec.json.encode(make()))
@@ -148,7 +149,7 @@ class PAPSite:
                 (b"content-type", b"application/json"),
                 (b"cache-control", b"public, max-age=%d" % _DOCUMENT_SECONDS),
             )
-            await send_answer(send, Answer(200, headers, made[0]), scope["method"])
+            await give(Answer(200, headers, made[0]), scope, send)
 
         return handle
 
@@ -158,14 +159,14 @@ class PAPSite:
         async def handle(scope: Scope, receive: Receive, send: Send) -> None:
             began = perf_counter()
             try:
-                body = await body_of(receive, _LONGEST_FORM, self._deployment.config.server.body_seconds)
+                body = await body_of(scope, receive, _LONGEST_FORM, self._deployment.config.server.body_seconds)
             except ClientGoneError:
                 return
             except BodyRefusedError as refusal:
                 answered = refuse(413, "request_too_large", refusal.reason)
             else:
                 answered = await self._answer_form(path, scope, body)
-            await send_answer(send, answered, scope["method"])
+            await give(answered, scope, send)
             version = self._binding.contract.version
             self._deployment.observer.answered(scope, "pap", version, None, answered, perf_counter() - began)
 
