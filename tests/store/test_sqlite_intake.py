@@ -85,6 +85,15 @@ def test_one_that_cannot_be_decided_or_written_so_leaves_everything_as_it_was(co
         assert counts(connection) == [1, 1, 1, 1, 0]
 
 
+def test_it_keeps_to_the_values_that_one_statement_may_have(connection: sqlite3.Connection) -> None:
+    # SQLite before 3.32 takes 999.
+    connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 999)
+    intake = Intake(connection, SQL)
+    assert intake.take([new(f"key-{number}") for number in range(16)])
+    assert intake.take([new(f"next-{number}") for number in range(17)]) is None
+    assert counts(connection)[0] == 16
+
+
 def test_a_database_that_is_locked_is_at_fault_itself(connection: sqlite3.Connection, tmp_path: Path) -> None:
     intake = Intake(connection, SQL)
     with closing(opened(tmp_path)) as other:

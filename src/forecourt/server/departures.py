@@ -80,8 +80,9 @@ class _Held:
                 self._transport.abort()
 
     def get_write_buffer_size(self) -> int:
-        """Return how many bytes are not on their way yet."""
-        return self._bytes + self._transport.get_write_buffer_size()
+        """Send what is held, and return how many bytes the client does not take."""
+        self.send()
+        return self._transport.get_write_buffer_size()
 
     def write_eof(self) -> None:
         """Send what was written, then say that there is no more."""

@@ -18,7 +18,7 @@ __all__ = ["EXCHANGE", "Exchange", "body_here", "give"]
 EXCHANGE: Final = "forecourt.exchange"
 """In an ASGI scope: the `Exchange` of the request."""
 
-_HEADS: Final = 512
+_HEADS: Final = 128
 """How many heads of answers are remembered; there are few, but for challenges that name addresses."""
 
 _SHORT: Final = 8192

@@ -20,7 +20,7 @@ from forecourt.store.statements import repeated
 __all__ = ["Intake", "lead_rows", "new_delivery"]
 
 _MOST_ROWS: Final = 1024
-"""How many rows one statement writes at the most."""
+"""How many rows one statement writes at the most, where SQLite takes so many values."""
 
 _TABLES: Final = ("add_lead", "add_grant", "add_person", "remember_key", "add_delivery")
 """The statements that write what belongs to a lead without an appointment."""
@@ -36,6 +36,8 @@ class Intake:
         # OR ABORT goes for the triggers' statements too: where the long way would replace a key, this way is none.
         self._insert = f"INSERT OR ABORT INTO intake VALUES ({', '.join('?' * (width + 1))})"  # noqa: S608 - no text
         self._nothing = (None,) * (width + 1)
+        values = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)
+        self._most_rows = min(_MOST_ROWS, 1 << (values // (width + 1)).bit_length() - 1)
         columns = ", ".join(f"NULL AS v{number}" for number in range(width))
         connection.execute(f"CREATE TEMP VIEW intake AS SELECT NULL AS what, {columns}")
         for name in _TABLES:
@@ -68,7 +70,7 @@ class Intake:
         count = sum(map(len, rows.values()))
         if count == 0:
             return
-        if count > _MOST_ROWS:
+        if count > self._most_rows:
             raise ValueError("too many rows for one statement")
         values: list[Any] = []
         for name, some in rows.items():
