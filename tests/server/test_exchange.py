@@ -1,6 +1,7 @@
 """Answers that go out as a whole: the same on the wire as by messages, under uvicorn and under any other server."""
 
 import asyncio
+import gc
 import json
 import time
 from functools import partial
@@ -12,7 +13,7 @@ from tests.server.running import Reply, envelope, running, search
 from tests.server.test_protocol import raw
 
 from forecourt.binding import Answer
-from forecourt.server.exchange import body_here, give
+from forecourt.server.exchange import Exchange, body_here, give
 from forecourt.server.serving import uvicorn_config
 
 OK = Answer(200, ((b"content-type", b"application/json"),), b"{}")
@@ -83,6 +84,24 @@ def test_answers_of_every_method_are_framed_as_http_says(tmp_path: Path, method:
             named, _, body = first.partition(b"\r\n\r\n")
             length = int(named.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0] or 0)
             assert len(body) == (0 if method == "HEAD" else length), path
+
+
+def test_a_request_that_is_answered_is_forgotten_without_the_garbage_collector(tmp_path: Path) -> None:
+    with running(tmp_path) as agent, agent.connection() as connection:
+        connection.settimeout(10)
+        mcp = (f"Host: 127.0.0.1:{agent.port}", "Accept: application/json, text/event-stream")
+        ping = raw(*mcp, body=b'{"jsonrpc":"2.0","id":1,"method":"ping"}', target="/mcp").replace(b"Host: x\r\n", b"")
+        page = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+        gc.disable()
+        try:
+            for request in [raw(), ping, page] * 5:
+                connection.sendall(request)
+                assert Reply.read(connection).status == 200
+            kept = sum(isinstance(each, Exchange) for each in gc.get_objects())
+        finally:
+            gc.enable()
+    # The connection has the last one, and the one before may still be ending.
+    assert kept <= 2
 
 
 def test_a_header_of_two_lines_is_never_sent() -> None:

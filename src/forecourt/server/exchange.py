@@ -93,7 +93,8 @@ def body_here(scope: MutableMapping[str, Any]) -> bytes | None:
 
 async def give(answer: Answer, scope: MutableMapping[str, Any], send: Send) -> None:
     """Send an answer as it is: 204 without a length, and to HEAD without the body."""
-    exchange: Exchange | None = scope.get(EXCHANGE)
+    # Taken out, since the two hold each other and would wait for the garbage collector.
+    exchange: Exchange | None = scope.pop(EXCHANGE, None)
     if exchange is not None and exchange.is_plain:
         await exchange.give(answer)
         return
