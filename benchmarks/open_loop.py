@@ -39,11 +39,11 @@ _LAG_MS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A request as it goes over the wire. A good answer has this `status`, and `mark` in one of its pieces."""
+    """A request as it goes over the wire. A good answer has one of these statuses, and `mark` somewhere."""
 
     wire: bytes
     mark: bytes = b""
-    status: bytes = b"200"
+    statuses: tuple[bytes, ...] = (b"200",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,8 @@ class _Connection(asyncio.Protocol):
         self.number = -1
         self._left = 0
         self._head = b""
+        self._end = b""
+        """The end of what came before, where what an answer is known by may begin."""
         self._good = self._marked = self._answering = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -113,7 +115,7 @@ class _Connection(asyncio.Protocol):
 
     def send(self, number: int) -> None:
         """Send a request; the connection is idle."""
-        self.number, self._answering, self._marked = number, False, False
+        self.number, self._answering, self._marked, self._end = number, False, False, b""
         self._transport.write(self._run.requests[number].wire)
 
     def close(self) -> None:
@@ -123,7 +125,10 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._answering = True
         due = self._run.requests[self.number]
-        self._marked = self._marked or due.mark in data
+        if not self._marked:
+            seen = self._end + data
+            self._marked = due.mark in seen
+            self._end = seen[-len(due.mark) :]
         if self._left:
             self._left -= len(data)
         else:
@@ -132,7 +137,7 @@ class _Connection(asyncio.Protocol):
             if end < 0:
                 return
             head = self._head[:end].lower()
-            self._good = head[9:12] == due.status
+            self._good = head[9:12] in due.statuses
             place = head.find(_LENGTH)
             length = int(head[place + len(_LENGTH) :].split(b"\r\n", 1)[0]) if place >= 0 else 0
             self._left = length - (len(self._head) - end - 4)

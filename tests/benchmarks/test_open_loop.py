@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import socket
 import socketserver
 import threading
 import time
@@ -65,6 +66,36 @@ def test_percentiles_are_latencies_that_were_seen() -> None:
     assert [hundred.percentile(share) for share in (0.5, 0.9, 0.99, 0.999, 1.0)] == [50, 90, 99, 100, 100]
     assert seen([7.0]).percentile(0.5) == 7
     assert seen([]).percentile(0.99) == float("inf")
+
+
+def test_an_answer_is_known_by_its_mark_wherever_its_packets_are_cut_and_by_each_of_its_statuses() -> None:
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), InPieces) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            port = server.server_address[1]
+            for due, failures in (
+                (REQUEST, 4),
+                (Due(REQUEST.wire, b"good", (b"200", b"409")), 0),
+                (Due(REQUEST.wire, b"bad", (b"200", b"409")), 4),
+            ):
+                assert run(port, [due] * 4, every(0.05, 4)).failures == failures
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class InPieces(socketserver.BaseRequestHandler):
+    """Answers 409 in pieces, each a packet of its own."""
+
+    def handle(self) -> None:
+        with contextlib.suppress(OSError):
+            self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            while self.request.recv(65_536):
+                for piece in (b"HTTP/1.1 409 Conflict\r\ncontent-length: 9\r\n\r\n", b"very g", b"oo", b"d"):
+                    self.request.sendall(piece)
+                    time.sleep(0.003)
 
 
 def test_requests_are_due_at_the_rate_that_is_asked_for_and_the_same_by_the_same_seed() -> None:
