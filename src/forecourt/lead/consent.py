@@ -95,4 +95,7 @@ def _moment(value: object) -> datetime | None:
 
 def _is_visible(text: str) -> bool:
     """Tell whether there is a letter, number, punctuation or symbol: white and zero-width text has none."""
+    first = text[:1]
+    if first.isascii() and first.isalnum():
+        return True  # as nearly all begin
     return any(unicodedata.category(sign)[0] in "LNPS" and sign not in _BLANK_LETTERS for sign in text)
