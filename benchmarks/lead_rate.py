@@ -126,10 +126,10 @@ def _serve(config: str, port: int, commits: Any, covered: Any) -> None:
     groups: Any = group.LeadGroups
     take = groups._take_new
 
-    def taken(self: object, together: Any, connection: object) -> bool:
+    async def taken(self: object, together: Any) -> bool:
         commits.value += 1
         covered.value += len(together.members)
-        return bool(take(self, together, connection))
+        return bool(await take(self, together))
 
     groups._take_new = taken
     uvicorn.Server(uvicorn_config(create_app(load(config)), host="127.0.0.1", port=port)).run()
@@ -272,7 +272,8 @@ def bare_postgresql(address: str, seconds: float, group: float, by_row: bool = F
 
     Those of a commit are written together, or by a statement each (`by_row`).
     """
-    from forecourt.store.postgresql.group import _locks, _written, insert_leads
+    from forecourt.store.postgresql.group import insert_leads
+    from forecourt.store.postgresql.intake import values_of
     from forecourt.store.postgresql.session import connector
     from forecourt.store.statements import queries
 
@@ -291,7 +292,7 @@ def bare_postgresql(address: str, seconds: float, group: float, by_row: bool = F
                         insert_leads(connection, sql, [lead])
                     connection.commit()
                 else:
-                    connection.execute(sql["add_new"], {"leads": _written(some), "locks": _locks(some)})
+                    connection.execute(sql["add_new"], values_of(some))
                 count += len(some)
         written.append(count)
 

@@ -70,6 +70,7 @@ WITHOUT_A_FILE: Final[Mapping[str, str]] = {
 
 OTHER_SUBJECTS: Final[Mapping[str, str]] = {
     "store/test_postgresql_group.py": "store/postgresql/group.py",
+    "store/test_postgresql_intake.py": "store/postgresql/intake.py",
     "client/test_client_hostile.py": "client/client.py",
     "client/test_client_lossy.py": "client/client.py",
     "contract/test_contracts_found_by_name.py": "contract/__init__.py",

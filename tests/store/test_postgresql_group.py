@@ -156,31 +156,13 @@ def test_a_connection_lost_in_the_middle_of_a_group_fails_it_whole(
         hang_up(address)
         return take_once("key-1")(transaction)
 
+    # A known key among them, so that they go the long way.
+    known = runner.run(keyed(store, "key-2"))
     works = [keyed(store, "key-0"), keyed(store, "key-1", lose), keyed(store, "key-2")]
     answers = runner.run(together(*works))
     assert {type(answer) for answer in answers} == {StoreError}
-    assert runner.run(store.leads(None, 10)) == []
+    assert [row.receipt for row in runner.run(store.leads(None, 10))] == [known]
     assert len({*runner.run(together(*(keyed(store, f"key-{number}") for number in range(3))))}) == 3
-
-
-def test_new_leads_take_one_statement_and_known_keys_the_long_way(
-    store: Store, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    quick: list[bool] = []
-    take_new = module.LeadGroups._take_new
-
-    def seen(self: Any, group: Any, connection: Any) -> bool:
-        quick.append(take_new(self, group, connection))
-        return quick[-1]
-
-    monkeypatch.setattr(module.LeadGroups, "_take_new", seen)
-    first = runner.run(together(keyed(store, "key-1"), keyed(store, "key\0-2", person_keys={"a", "b"})))
-    assert all(quick)
-    quick.clear()
-    again = runner.run(together(keyed(store, "key-1"), keyed(store, "key\0-2"), keyed(store, "key-3")))
-    assert again[:2] == first
-    assert not all(quick)
-    assert len(runner.run(store.leads(None, 10))) == 3
 
 
 def test_a_lead_without_a_key_waits_for_its_twin_that_is_just_being_written(
@@ -207,35 +189,6 @@ def test_a_lead_without_a_key_waits_for_its_twin_that_is_just_being_written(
         # Whoever came first, those without a key are one lead, if any.
         assert len({*answers[8:]} - {*answers[:8]}) <= 1
         assert {type(answer) for answer in answers} == {bytes}
-
-
-def test_a_server_that_took_new_leads_but_was_lost_before_it_said_so_has_them_once(
-    store: Store, address: str, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Losing:
-        """A connection that is lost between the commit and its answer."""
-
-        closed = False
-
-        def __init__(self, connection: Any) -> None:
-            self._connection = connection
-
-        def execute(self, *asked: Any) -> None:
-            self._connection.execute(*asked)
-            hang_up(address)
-            self._connection.execute("SELECT 1")
-
-    take_new = module.LeadGroups._take_new
-
-    def losing(self: Any, group: Any, connection: Any) -> bool:
-        lost: Any = Losing(connection)
-        return take_new(self, group, lost)
-
-    monkeypatch.setattr(module.LeadGroups, "_take_new", losing)
-    answers = runner.run(together(*(keyed(store, f"key-{number}") for number in range(4))))
-    kept = {row.receipt for row in runner.run(store.leads(None, 10))}
-    assert {*answers} == kept
-    assert len(kept) == 4
 
 
 @pytest.mark.parametrize("groups", [1, 2])

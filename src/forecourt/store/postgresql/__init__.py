@@ -36,9 +36,10 @@ try:
     from forecourt.store.postgresql.access import PostgreSQLAccess
     from forecourt.store.postgresql.backup import back_up, restore
     from forecourt.store.postgresql.group import LeadGroups
+    from forecourt.store.postgresql.intake import Intake
     from forecourt.store.postgresql.look import survey
     from forecourt.store.postgresql.outbox import PostgreSQLLeads
-    from forecourt.store.postgresql.session import Connection, Lane, asked, connector, lock_id
+    from forecourt.store.postgresql.session import Connection, Lane, asked, connector, conninfo_of, lock_id
 except ModuleNotFoundError as error:
     if error.name != "psycopg":
         raise
@@ -80,7 +81,9 @@ class PostgreSQLStore(PostgreSQLLeads):
         self._connect = connector(address)
         self._sql = queries("postgresql")
         self._lanes: dict[str, Lane] = {}
-        self._groups = LeadGroups(self._ask, self._write, self._decide_alone, self._sql)
+        intake = Intake(conninfo_of(address), self._sql["add_new"])
+        intake = Intake(conninfo_of(address), self._sql["add_new"])
+        self._groups = LeadGroups(intake, self._write, self._decide_alone, self._sql)
         self.access = PostgreSQLAccess(self._write, self._read)
 
     # Opening and closing
@@ -107,9 +110,6 @@ class PostgreSQLStore(PostgreSQLLeads):
         if kind[0] not in self._lanes:
             raise StoreError("the store is not open")
         return self._lanes[kind[0]]
-
-    async def _ask(self, work: Callable[[Connection], Result]) -> Result:
-        return await self._lane(_LEADS).ask(work)
 
     async def _write(self, work: Callable[[Connection], Result]) -> Result:
         return await self._lane(_LEADS).transact(work)

@@ -1,7 +1,7 @@
 """Leads that come together are taken in one transaction: looked up by one statement, decided in turn, written by one.
 
-Most have new keys, and are taken as such first: decided without a look, locked and written by one statement that is the
-whole transaction. It fails where a key is known, and only then they go through the transaction above.
+Most have new keys, and are taken as such first (`postgresql.intake`): decided without a look, locked and written by one
+statement that is the whole transaction. It fails where a key is known, and only then they go through the one above.
 
 This is for leads that ask for their key and for nothing else (`Foreseen`); all others have a transaction each
 (`postgresql.lead`). Groups keep to the four levels of locks written down there, and take those of a level in the order
@@ -21,16 +21,11 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final, Protocol
 
-import msgspec
-import psycopg
-
 from forecourt.store import Foreseen, LeadTransaction, NewLead, Remembered, StoreError
-from forecourt.store.new_lead import decide_new
+from forecourt.store.postgresql.intake import Intake
 from forecourt.store.postgresql.session import Connection, asked, lock_id, together
 
 __all__ = ["LeadGroups", "insert_leads"]
-
-_encode = msgspec.json.Encoder().encode
 
 _GROUP: Final = 64
 """How many leads one transaction takes at the most."""
@@ -78,12 +73,10 @@ class LeadGroups:
     """Forms groups of the leads that wait, in the event loop, and gives each its outcome after the commit."""
 
     def __init__(
-        self, ask: _Transact, transact: _Transact, alone: Callable[[Any, Connection], Any], sql: dict[str, str]
+        self, intake: Intake, transact: _Transact, alone: Callable[[Any, Connection], Any], sql: dict[str, str]
     ) -> None:
-        """Take what runs single statements, what runs a transaction, and what takes one lead in it as if there were no
-        groups.
-        """
-        self._ask = ask
+        """Take the quick way, what runs a transaction, and what takes one lead in it as if there were no groups."""
+        self._intake = intake
         self._transact = transact
         self._alone = alone
         self._sql = sql
@@ -109,6 +102,7 @@ class LeadGroups:
         """Finish the leads that wait."""
         while self._tasks:
             await asyncio.wait(self._tasks)
+        await self._intake.close()
 
     async def _run(self) -> None:
         try:
@@ -121,7 +115,7 @@ class LeadGroups:
         while self._waiting:
             group = _Group(self._next())
             try:
-                if not await self._ask(partial(self._take_new, group)):
+                if not await self._take_new(group):
                     await self._transact(partial(self._take, group))
             except StoreError as error:
                 if group.begun or len(group.members) == 1:
@@ -138,6 +132,15 @@ class LeadGroups:
                 raise
             for each, outcome in zip(group.members, group.outcomes, strict=True):
                 _settle(each.future, outcome)
+
+    async def _take_new(self, group: _Group) -> bool:
+        """Take a group's leads as new ones; tell whether that is done."""
+        now = time.monotonic()
+        if any(now > each.until for each in group.members):
+            return False
+        outcomes = await self._intake.take([(each.work, each.foreseen) for each in group.members])
+        group.outcomes = outcomes or []
+        return outcomes is not None
 
     def _next(self) -> Sequence[_Waiting]:
         """Take the leads that have waited longest, none with the key of another."""
@@ -156,27 +159,6 @@ class LeadGroups:
         except BaseException as error:
             outcome = _Failure(error)
         _settle(each.future, outcome)
-
-    def _take_new(self, group: _Group, connection: Connection) -> bool:
-        """Take a group's leads as new, by one statement that is its own transaction; tell whether that is done.
-
-        Where it is not, because a key is known, a lead fails, or the connection was lost, they are to be taken the long
-        way: if the server has done it all the same, their keys are found there. Runs in a thread.
-        """
-        now = time.monotonic()
-        if any(now > each.until for each in group.members):
-            return False
-        try:
-            outcomes, added = decide_new((each.work, each.foreseen) for each in group.members)
-            if added:
-                connection.execute(self._sql["add_new"], {"leads": _written(added), "locks": _locks(added)})
-        except psycopg.errors.LockNotAvailable:
-            # Another process holds one of the keys; which of the leads waits for it, is found out one by one.
-            raise
-        except Exception:
-            return False
-        group.outcomes = outcomes
-        return True
 
     def _take(self, group: _Group, connection: Connection) -> None:
         """Take a group's leads. Runs in a thread, in a transaction."""
@@ -281,55 +263,6 @@ def _settle(future: "asyncio.Future[Any]", outcome: Any) -> None:
         future.set_exception(outcome.error)
     else:
         future.set_result(outcome)
-
-
-def _locks(leads: Iterable[NewLead]) -> str:
-    """Return the locks that leads need as [number, shared], level by level, those of a level by number, as JSON."""
-    keys: set[int] = set()
-    sellers: set[int] = set()
-    persons: set[int] = set()
-    for lead in leads:
-        keys.add(lock_id("key", str(lead.scope), str(lead.key)))
-        sellers.add(lock_id("seller", lead.dealer_id))
-        persons.update(lock_id("person", lead.dealer_id, person_key) for person_key in lead.person_keys)
-    levels = ((keys, False), (sellers, True), (persons, False))
-    return _encode([[str(number), shared] for level, shared in levels for number in sorted(level)]).decode()
-
-
-def _written(leads: Iterable[NewLead]) -> str:
-    """Return leads as the statement reads them: JSON with bytes in base 64."""
-    return _encode(
-        [
-            {
-                "lead_id": lead.lead_id,
-                "dealer_id": lead.dealer_id,
-                "rooftop": lead.rooftop,
-                "listing_id": lead.listing_id,
-                "received_at": lead.received_at,
-                "caller": lead.caller,
-                "vehicle_key": lead.vehicle_key,
-                "business": lead.business,
-                "receipt": lead.receipt,
-                "snapshot": lead.snapshot,
-                "body": lead.grant,
-                "person_keys": lead.person_keys,
-                "scope": lead.scope,
-                "key": str(lead.key).encode(),
-                "fingerprint": lead.fingerprint,
-                "expires_at": lead.expires_at,
-                "deliveries": [
-                    {
-                        "delivery_id": delivery.delivery_id,
-                        "target": delivery.target,
-                        "kind": delivery.kind,
-                        "content": delivery.content,
-                    }
-                    for delivery in lead.deliveries
-                ],
-            }
-            for lead in leads
-        ]
-    ).decode()
 
 
 def insert_leads(connection: Connection, sql: dict[str, str], leads: Sequence[NewLead]) -> None:

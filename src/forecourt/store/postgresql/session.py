@@ -24,7 +24,7 @@ from psycopg.rows import TupleRow
 
 from forecourt.store import StoreError
 
-__all__ = ["Connection", "Lane", "asked", "connector", "lock_id", "together"]
+__all__ = ["Connection", "Lane", "asked", "connector", "conninfo_of", "lock_id", "store_error", "together"]
 
 Connection: TypeAlias = psycopg.Connection[TupleRow]
 Result = TypeVar("Result")
@@ -59,6 +59,12 @@ _FIXED: Final = "-c synchronous_commit=on -c TimeZone=UTC"
 
 def connector(address: str) -> Callable[[], Connection]:
     """Return what connects to the database at `address`; ValueError when it cannot be read as one."""
+    conninfo = conninfo_of(address)
+    return lambda: psycopg.connect(conninfo, autocommit=True)
+
+
+def conninfo_of(address: str) -> str:
+    """Return an address as the driver takes it, with what we set for every connection; ValueError as above."""
     given: dict[str, Any] = {}
     try:
         given = conninfo_to_dict("postgresql:" + address.partition(":")[2])
@@ -70,8 +76,7 @@ def connector(address: str) -> Callable[[], Connection]:
         # Outside of the handler: the driver's words repeat the address, and so a password.
         raise ValueError("the store's address is not like postgresql://user@host:5432/name")
     options = " ".join(part for part in (_WAITS, _GONE, given.get("options"), _FIXED) if part)
-    conninfo = make_conninfo(**{**_CONNECTION, **given, "options": options, "client_encoding": "UTF8"})
-    return lambda: psycopg.connect(conninfo, autocommit=True)
+    return make_conninfo(**{**_CONNECTION, **given, "options": options, "client_encoding": "UTF8"})
 
 
 def lock_id(*parts: str) -> int:
@@ -116,12 +121,12 @@ def asked(work: Callable[[], Result]) -> Result:
     try:
         return work()
     except psycopg.Error as error:
-        refused = _store_error(error)
+        refused = store_error(error)
     # Outside of the handler, so that the driver's error with the data in it is not carried along as the context.
     raise refused
 
 
-def _store_error(error: psycopg.Error) -> StoreError:
+def store_error(error: psycopg.Error) -> StoreError:
     """Return our error, with a copy of the driver's as its cause that names no value of any row.
 
     The server puts values into DETAIL and CONTEXT, and for data exceptions (class 22) into the message itself.
@@ -178,19 +183,6 @@ class Lane:
         future.add_done_callback(lambda _: self._room.release())
         return await asyncio.wrap_future(future)
 
-    async def ask(self, work: Callable[[Connection], Result]) -> Result:
-        """Run `work` once on the thread's connection, where each statement is a transaction of its own."""
-        return await self.run(lambda: self._ask(work))
-
-    def _ask(self, work: Callable[[Connection], Result]) -> Result:
-        kept: Connection | None = getattr(self._own, "connection", None)
-        connection = self._fresh() if kept is None else kept
-        try:
-            return work(connection)
-        finally:
-            if connection.closed:
-                self._drop(connection)
-
     async def transact(self, work: Callable[[Connection], Result], begin: str = "BEGIN") -> Result:
         """Run `work` once, in a transaction on the thread's connection; what it raises undoes everything."""
         return await self.run(lambda: self._transact(work, begin))
@@ -217,14 +209,10 @@ class Lane:
                 self._drop(kept)
             else:
                 return kept
-        fresh = self._fresh()
-        fresh.execute(begin)
-        return fresh
-
-    def _fresh(self) -> Connection:
         fresh = self._connect()
         self._own.connection = fresh
         self._kept.add(fresh)
+        fresh.execute(begin)
         return fresh
 
     def _undo(self, connection: Connection) -> None:
