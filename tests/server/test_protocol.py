@@ -343,6 +343,15 @@ def test_who_sends_no_more_is_answered_what_is_due(tmp_path: Path, times: int, w
                 connection.shutdown(socket.SHUT_WR)
                 received = b"".join(iter(lambda: connection.recv(1 << 20), b""))
             assert received.count(b'"result"') == times
+            # What follows as a piece of a request is none, and costs those before it nothing.
+            for piece in (raw()[:-9], raw()[:20]):
+                with agent.connection() as connection:
+                    connection.settimeout(10)
+                    connection.sendall(raw() * times + piece)
+                    time.sleep(wait)
+                    connection.shutdown(socket.SHUT_WR)
+                    received = b"".join(iter(lambda: connection.recv(1 << 20), b""))
+                assert received.count(b'"result"') == times
         # Half a request is none, and nothing is due on an idle connection.
         for sent in (raw()[:-5], b"", raw()[:20]):
             with agent.connection() as connection:

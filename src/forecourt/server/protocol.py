@@ -171,11 +171,10 @@ class BoundedProtocol(HttpToolsProtocol):
             # TLS, which has no half of a connection.
             return False
         cycle = self.cycle
-        if cycle is None or cycle.response_complete or self._in_message:
-            # Nothing is due, or the request will never be whole.
+        in_body = self._in_message and not self._in_head
+        if cycle is None or cycle.response_complete or self._gives_up(cycle, in_body):
+            # Nothing is due, or nothing but a request that will never be whole.
             self.transport.close()
-        else:
-            cycle.keep_alive = False
         return True
 
     def pause_writing(self) -> None:
@@ -433,7 +432,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def _gives_up(self, newest: RequestResponseCycle, in_body: bool) -> bool:
-        """See to the requests before a refusal; tell whether it is to be said all the same."""
+        """See to what is due before an end; tell whether nothing is, but the newest request that is not whole."""
         # What still comes is thrown away: left unread, it would make the end a reset, and the answers were lost.
         self.flow.resume_reading()
         if not in_body:
