@@ -69,6 +69,7 @@ WITHOUT_A_FILE: Final[Mapping[str, str]] = {
 """Module with code -> why it has no test file of its own, and where it is tested."""
 
 OTHER_SUBJECTS: Final[Mapping[str, str]] = {
+    "store/test_postgresql_cause.py": "store/postgresql/cause.py",
     "store/test_postgresql_group.py": "store/postgresql/group.py",
     "store/test_postgresql_intake.py": "store/postgresql/intake.py",
     "client/test_client_hostile.py": "client/client.py",

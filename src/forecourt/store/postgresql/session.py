@@ -23,6 +23,7 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import TupleRow
 
 from forecourt.store import StoreError
+from forecourt.store.postgresql.cause import cause
 
 __all__ = ["Connection", "Lane", "asked", "connector", "conninfo_of", "lock_id", "store_error", "together"]
 
@@ -135,7 +136,7 @@ def store_error(error: psycopg.Error) -> StoreError:
         said = str(error) if isinstance(error, psycopg.OperationalError) else ""
     else:
         said = "" if error.sqlstate.startswith("22") else error.diag.message_primary or ""
-    refused = StoreError(f"the database refused: {type(error).__name__}")
+    refused = StoreError(f"the database refused: {cause(error)}")
     refused.__cause__ = type(error)(f"{error.sqlstate or ''} {said}".strip())
     return refused
 
