@@ -22,7 +22,7 @@ def test_a_backup_and_its_restore_say_what_is_in_it(tmp_path: Path) -> None:
     dealer.take(business("Zephyrine"))
     made = run(dealer, "backup", str(file))
     assert made.exit_code == 0
-    assert made.stdout.startswith(f"{file}: 1 leads, 0 listings, ")
+    assert made.stdout.startswith(f"{file}: 1 lead, 0 listings, ")
     again = run(dealer, "backup", str(file))
     assert (again.exit_code, len(again.stderr.splitlines())) == (1, 1)
     # Nothing is written over, and nothing of a restore is left where one is refused.
@@ -31,7 +31,7 @@ def test_a_backup_and_its_restore_say_what_is_in_it(tmp_path: Path) -> None:
     assert (refused.exit_code, "nothing is written over" in refused.stderr) == (1, True)
     assert {each: each.read_bytes() for each in (tmp_path / "data").iterdir() if each.is_file()} == before
     restored = run(dealer, "restore", str(file), "--data", str(tmp_path / "new"))
-    assert (restored.exit_code, restored.stdout.split(",")[0]) == (0, "restored 1 leads")
+    assert (restored.exit_code, restored.stdout.split(",")[0]) == (0, "restored 1 lead")
     assert "revoked, purged or marked since the backup" in restored.stderr
     told = json.loads(run(dealer, "restore", str(file), "--data", str(tmp_path / "newer"), "--json").stdout)
     assert (told["leads"], told["listings"], told["size"]) == (1, 0, file.stat().st_size)

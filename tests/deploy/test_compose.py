@@ -124,3 +124,11 @@ def test_the_image_is_built_from_our_dockerfile() -> None:
     assert (DEPLOY / build["context"]).resolve() == ROOT
     assert (ROOT / build["dockerfile"]).is_file()
     assert SERVICES["forecourt-1"]["image"] == SERVICES["forecourt-2"]["image"]
+
+
+def test_the_proxy_is_of_a_release_that_the_page_on_tls_asks_for() -> None:
+    asked = re.search(r"\(Caddy ([0-9.]+) or newer", (ROOT / "docs/operations/tls.md").read_text(encoding="utf-8"))
+    pinned = re.fullmatch(r"caddy:(\d+\.\d+\.\d+)", str(SERVICES["caddy"]["image"]))
+    assert asked is not None
+    assert pinned is not None
+    assert [*map(int, pinned[1].split("."))] >= [*map(int, asked[1].split("."))]

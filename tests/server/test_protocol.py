@@ -366,7 +366,7 @@ def test_who_sends_no_more_is_answered_what_is_due(tmp_path: Path, times: int, w
     ("path", "headers", "status"),
     [
         ("/a2a", "Content-Length: 100\r\n", 200),
-        ("/a2a", "Content-Length: 99999999\r\nExpect: 100-continue\r\n", 200),
+        ("/a2a", "Content-Length: 100\r\nExpect: 100-continue\r\n", 200),
         ("/a2a", "Transfer-Encoding: chunked\r\n", 200),
         ("/mcp", "Content-Length: 100\r\nAccept: application/json, text/event-stream\r\n", 408),
     ],
@@ -381,6 +381,29 @@ def test_a_body_that_never_begins_is_not_waited_for(tmp_path: Path, path: str, h
             received = b"".join(iter(lambda: connection.recv(1 << 20), b""))
         assert f"HTTP/1.1 {status} ".encode() in received
         assert b"must arrive within 0.2 seconds" in received
+
+
+@pytest.mark.parametrize(("path", "status"), [("/a2a", 200), ("/mcp", 413)])
+def test_who_asks_before_sending_a_body_that_is_too_long_is_refused_at_once(
+    tmp_path: Path, path: str, status: int
+) -> None:
+    with running(tmp_path) as agent:
+        host = f"Host: 127.0.0.1:{agent.port}\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n"
+        head = f"POST {path} HTTP/1.1\r\n{host}Accept: application/json, text/event-stream\r\n"
+        with agent.connection() as connection:
+            connection.settimeout(10)
+            connection.sendall(f"{head}Content-Length: 99999999\r\n\r\n".encode())
+            reply = Reply.read(connection)
+            assert reply.status == status
+            assert b"must not be longer than" in reply.body
+            # The rest is not waited for.
+            assert ended(connection)
+        with agent.connection() as connection:
+            connection.settimeout(10)
+            connection.sendall(f"{head}Content-Length: {len(PLAIN)}\r\n\r\n".encode())
+            assert connection.recv(1 << 20) == b"HTTP/1.1 100 Continue\r\n\r\n"
+            connection.sendall(PLAIN)
+            assert Reply.read(connection).status < 500
 
 
 @pytest.mark.parametrize(

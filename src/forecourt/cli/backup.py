@@ -5,6 +5,7 @@ import json
 import click
 
 from forecourt.cli._copy import copying, told
+from forecourt.cli._count import counted
 
 __all__ = ["command"]
 
@@ -25,5 +26,5 @@ def command(file: str, config: str | None, data: str | None, as_json: bool) -> N
       forecourt backup forecourt-2026-05-04.backup --config forecourt.toml
     """
     made = copying(config, data, lambda store, path: store.back_up(path), file)
-    click.echo(json.dumps({"file": file, **told(made)}) if as_json else f"{file}: {made.leads:,} leads, "
-               f"{made.listings:,} listings, {made.size:,} bytes, at migration {made.migration}")  # fmt: skip
+    click.echo(json.dumps({"file": file, **told(made)}) if as_json else f"{file}: {counted(made.leads, 'lead')}, "
+               f"{counted(made.listings, 'listing')}, {made.size:,} bytes, at migration {made.migration}")  # fmt: skip

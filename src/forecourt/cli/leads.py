@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from forecourt.cli._count import counted
+
 if TYPE_CHECKING:
     from forecourt.lead.reseal import Resealed
     from forecourt.server.deployment import Deployment
@@ -255,7 +257,8 @@ def purge(
       forecourt leads purge --lead lead_01JQ3M8Z6T5W9X2C4V7B1N0K8D
     """
     if (older_than is None) == (not lead_ids):
-        raise click.UsageError("give --older-than with days, or --lead with the id of a lead")
+        both = ", not both" if lead_ids else ""
+        raise click.UsageError(f"give --older-than with days, or --lead with the id of a lead{both}")
     if lead_ids and dealer is not None:
         raise click.UsageError("--dealer is for --older-than")
     days = "1" if older_than is None else older_than.removesuffix("d")
@@ -282,11 +285,11 @@ def purge(
         click.echo(json.dumps({**found, "dry_run": dry_run}))
         return
     would = "would be deleted" if dry_run else "deleted"
-    click.echo(f"personal data of {found['leads']} lead{'' if found['leads'] == 1 else 's'} {would}")
+    click.echo(f"personal data of {counted(found['leads'], 'lead')} {would}")
     if lead_ids:
         return
-    click.echo(f"proof of consent of {found['proofs']} leads {would}")
-    click.echo(f"{found['keys']} expired idempotency keys {would}")
+    click.echo(f"proof of consent of {counted(found['proofs'], 'lead')} {would}")
+    click.echo(f"{counted(found['keys'], 'expired idempotency key')} {would}")
 
 
 @command.command("find")
@@ -316,7 +319,7 @@ def find(email: str | None, phone: str | None, as_json: bool, config: str | None
             record = await deployment.store.lead(lead_id)
             if record is not None:
                 found.append({"dealer_id": record.dealer_id, **_summary(record, ())})
-        return found, f"{looked.closed} leads cannot be opened: {looked.reason}" if looked.closed else ""
+        return found, f"{counted(looked.closed, 'lead')} cannot be opened: {looked.reason}" if looked.closed else ""
 
     found, closed = _run(config, data, work)
     if as_json:

@@ -5,6 +5,7 @@ import json
 import click
 
 from forecourt.cli._copy import copying, told
+from forecourt.cli._count import counted
 
 __all__ = ["command"]
 
@@ -28,5 +29,7 @@ def command(file: str, config: str | None, data: str | None, as_json: bool) -> N
     if as_json:
         click.echo(json.dumps({"file": file, **told(made)}))
         return
-    click.echo(f"restored {made.leads:,} leads, {made.listings:,} listings, at migration {made.migration}")
+    click.echo(
+        f"restored {counted(made.leads, 'lead')}, {counted(made.listings, 'listing')}, at migration {made.migration}"
+    )
     click.echo("What was revoked, purged or marked since the backup is as it was then: do these again.", err=True)

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import click
 
+from forecourt.cli._count import counted
+
 __all__ = ["command"]
 
 _MOST_ROOFTOPS: Final = 20
@@ -109,8 +111,7 @@ def _lines(found: dict[str, Any], stalest: int) -> Iterator[str]:
     yield f"deliveries  {waiting['waiting']:,} waiting{oldest}; {waiting['parked']:,} parked"
     rooftops = [(dealer, rooftop) for dealer in found["dealers"] for rooftop in dealer["rooftops"]]
     sellers = f"{len(found['dealers']):,} sellers, " if len(found["dealers"]) > 1 else ""
-    places = f"{len(rooftops):,} rooftop{'' if len(rooftops) == 1 else 's'}"
-    yield f"stock       {found['listings']:,} listings, {sellers}{places}"
+    yield f"stock       {counted(found['listings'], 'listing')}, {sellers}{counted(len(rooftops), 'rooftop')}"
     yield ""
     yield from _stock(found, rooftops, stalest)
     feeds = [feed for dealer in found["dealers"] for feed in dealer["feeds"]]

@@ -15,7 +15,7 @@ from forecourt.binding import Answer
 from forecourt.binding.a2a import HEADERS, A2ABinding
 from forecourt.errors import AAPError
 from forecourt.server.deployment import Deployment
-from forecourt.server.exchange import body_here, give
+from forecourt.server.exchange import body_here, give, waits_with
 from forecourt.store import StoreError
 
 __all__ = ["A2AEndpoint"]
@@ -171,6 +171,8 @@ async def body_of(scope: Scope, receive: Receive, limit: int, seconds: float) ->
     """Return a request's body, which is here as a whole nearly always. Raises BodyRefusedError and ClientGoneError."""
     body = body_here(scope)
     if body is None:
+        if (waits_with(scope) or 0) > limit:
+            raise BodyRefusedError(too_long(limit))
         message = await begin(receive, seconds)
         return await read_rest(message, receive, limit, seconds)
     if len(body) > limit:

@@ -13,7 +13,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCy
 
 from forecourt.binding import Answer
 
-__all__ = ["EXCHANGE", "Exchange", "body_here", "give"]
+__all__ = ["EXCHANGE", "Exchange", "body_here", "give", "waits_with"]
 
 EXCHANGE: Final = "forecourt.exchange"
 """In an ASGI scope: the `Exchange` of the request."""
@@ -83,6 +83,17 @@ def _head(status: int, headers: tuple[tuple[bytes, bytes], ...]) -> tuple[bytes,
             raise ValueError("a header's value is one line")
         lines.append(b"%s: %s\r\n" % (name, value))
     return b"".join(lines), (b"connection", b"close") in headers
+
+
+def waits_with(scope: MutableMapping[str, Any]) -> int | None:
+    """Return the length of a body that the client keeps back until it is told to go on (RFC 9110 section 10.1.1).
+
+    None where it does not wait, has told no length, or that is not known.
+    """
+    exchange: Exchange | None = scope.get(EXCHANGE)
+    if exchange is None or not exchange.waiting_for_100_continue:
+        return None
+    return next((int(value) for name, value in scope["headers"] if name == b"content-length"), None)
 
 
 def body_here(scope: MutableMapping[str, Any]) -> bytes | None:
