@@ -84,6 +84,7 @@ class BoundedProtocol(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._book = cast("Application", config.app).deployment.connections
+        self._asgi_version = config.asgi_version
         proxied = config.loaded_app
         self._trusted = proxied.trusted_hosts if isinstance(proxied, ProxyHeadersMiddleware) else None
         self._address = ""
@@ -263,7 +264,7 @@ class BoundedProtocol(HttpToolsProtocol):
             path, raw_path = self.root_path + path, self.root_path.encode("ascii") + raw_path
         scope: dict[str, Any] = {
             "type": "http",
-            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "asgi": {"version": self._asgi_version, "spec_version": "2.3"},
             "http_version": version,
             "server": self.server,
             "client": self.client,
