@@ -44,6 +44,7 @@ _SIGNS: Final[tuple[tuple[str, str], ...]] = (
     ("shutting down", "it is starting or shutting down"),
     ("recovery mode", "it is starting or shutting down"),
     ("translate host name", "its host's name leads nowhere"),
+    ("not known", "its host's name leads nowhere"),
     ("resolve", "its host's name leads nowhere"),
     ("certificate", "its certificate is not trusted"),
     ("SSL", "TLS cannot be agreed on"),
