@@ -4,6 +4,7 @@ What would find them at once, a hash of the address, is deleted after a day, so 
 """
 
 import json
+import re
 import unicodedata
 from dataclasses import dataclass
 from typing import Final
@@ -18,6 +19,7 @@ __all__ = ["MOST_FOUND", "Found", "leads_of"]
 MOST_FOUND: Final = 10_000
 _BATCH: Final = 500
 _LEAST_DIGITS: Final = 7
+_IN_BRACKETS: Final = re.compile(r"\(\s*0\s*\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +39,10 @@ async def leads_of(store: Outbox, sealer: Sealer, email: str | None, phone: str 
     ValueError for what is neither, and StoreError.
     """
     address = person_keys({"email": email}, "")
-    digits = _digits(phone)
+    readings = _readings(phone)
     if email is not None and (not address or "@" not in email):
         raise ValueError("an email address has an @")
-    if phone is not None and len(digits) < _LEAST_DIGITS:
+    if phone is not None and len(_digits(phone)) < _LEAST_DIGITS:
         raise ValueError(f"a phone number has {_LEAST_DIGITS} digits at least")
     found: list[str] = []
     closed, reason, after = 0, "", ""
@@ -55,7 +57,7 @@ async def leads_of(store: Outbox, sealer: Sealer, email: str | None, phone: str 
                 closed, reason = closed + 1, str(error)
                 continue
             customer = business["customer"]
-            if person_keys({"email": customer.get("email")}, "") & address or _same(digits, customer.get("phone")):
+            if person_keys({"email": customer.get("email")}, "") & address or _same(readings, customer.get("phone")):
                 found.append(fields.lead_id)
     return Found(tuple(found[:MOST_FOUND]), closed, reason)
 
@@ -68,8 +70,17 @@ def _digits(phone: object) -> str:
     return "".join(str(digit) for digit in found if digit is not None).lstrip("0")
 
 
-def _same(digits: str, phone: object) -> bool:
-    other = _digits(phone)
-    if min(len(digits), len(other)) < _LEAST_DIGITS:
-        return False
-    return digits.endswith(other) or other.endswith(digits)
+def _readings(phone: object) -> set[str]:
+    """Return the digits of a number with and without a zero in brackets, which is dialled in some countries only.
+
+    "+44 (0)20 7946 0123" is +442079460123, but "+39 (0)6 5550123" is +39065550123.
+    """
+    return {_digits(phone), _digits(_IN_BRACKETS.sub("", phone))} if isinstance(phone, str) else set()
+
+
+def _same(readings: set[str], phone: object) -> bool:
+    return any(
+        min(len(digits), len(other)) >= _LEAST_DIGITS and (digits.endswith(other) or other.endswith(digits))
+        for digits in readings
+        for other in _readings(phone)
+    )
